@@ -28,16 +28,16 @@ namespace {
 
 constexpr int kTickMs = 20;
 
-// What the supervisor tells at the end, in one write.
+// The supervisor's final report, sent in one write.
 struct Verdict {
   bool started = false;
-  int error = 0;        // of exec
-  int wait_status = 0;  // of the command
+  int error = 0;        // errno of exec
+  int wait_status = 0;  // wait status of the command
   bool timed_out = false, stopped = false;
 };
 
-// All that the processes between fork and exec need, made before: they share this process's memory
-// as it was, with locks that others may hold, and so call nothing that allocates.
+// Everything the processes between fork and exec need, prepared in advance: they have a copy of
+// this process's memory in which other threads' locks may be held, so they must not allocate.
 struct Prepared {
   std::vector<std::string> texts;
   std::vector<char*> argv, envp;
@@ -86,7 +86,7 @@ Prepared prepared(const Program& program) {
   return p;
 }
 
-// --- in the supervisor and its child: only what may be called after a fork of many threads -------
+// --- in the supervisor and its child: only calls that are safe after a multithreaded fork --------
 
 double raw_seconds() {
   timespec t{};
@@ -99,7 +99,7 @@ void restore_all_signals() {
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < 32; ++signal) {
     struct sigaction now {};
-    // What nohup ignores stays ignored.
+    // A SIGHUP ignored by nohup stays ignored.
     if (signal == SIGHUP && ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN)
       continue;
     ::sigaction(signal, &standard, nullptr);
@@ -127,9 +127,9 @@ void restore_all_signals() {
   ::_exit(127);
 }
 
-// Sends the signal to every child of this process but those of a group, which has it already. A
-// program that cleans up at SIGTERM is not to be interrupted by a second one. The only thread of
-// the process calls this.
+// Sends the signal to every child of this process except those in a group that already got it: a
+// program that cleans up on SIGTERM must not be interrupted by a second one. Called by the
+// process's only thread.
 void signal_children(int signal, pid_t but_group) {
   const int fd = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -153,7 +153,7 @@ struct Children {
   int command_status = 0;
   bool command_over = false;
 
-  // Takes note of those that ended; false once there are none.
+  // Reaps dead children; returns false once there are none left.
   bool reap() {
     for (;;) {
       int status = 0;
@@ -168,8 +168,8 @@ struct Children {
   }
 };
 
-// Kills everything that is left. A process that loses its parent becomes a child of this one, so in
-// the end every descendant is a child, and is killed.
+// Kills everything that is left. Orphans become children of this process, so every descendant
+// eventually becomes a child and is killed.
 void end_children(Children& children, double grace) {
   const double deadline = raw_seconds() + grace;
   bool asked = false;
@@ -189,7 +189,7 @@ void end_children(Children& children, double grace) {
 
 [[noreturn]] void supervise(const Prepared& p) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  // Signals from the terminal, or to the whole process group, are for the harness, which then
+  // Signals from the terminal or to the whole process group are handled by the harness, which then
   // closes the control pipe.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   Verdict verdict;
@@ -203,7 +203,7 @@ void end_children(Children& children, double grace) {
     ::close(errors[1]);
     verdict.started = ::read(errors[0], &verdict.error, sizeof verdict.error) == 0;
   }
-  ::close(p.output);  // else its reader would wait for this process
+  ::close(p.output);  // otherwise its reader would wait for this process
   const double deadline = raw_seconds() + p.time_limit;
   while (verdict.started) {
     children.reap();
@@ -219,7 +219,8 @@ void end_children(Children& children, double grace) {
   ::_exit(0);
 }
 
-// Leaves the standard files and those of `p`: other supervisors' pipes must not be held open here.
+// Closes all files except the standard ones and those of `p`: other supervisors' pipes must not
+// stay open here.
 void close_others(const Prepared& p) {
   std::array<int, 4> kept{p.input, p.output, p.control, p.verdict};
   std::ranges::sort(kept);
@@ -238,7 +239,7 @@ void reap_supervisor(pid_t pid) {
   }
 }
 
-// Hands on what can be read now; false at the end.
+// Passes on what can be read now; false at end of file.
 bool read_some(int fd, const std::function<void(std::string_view)>& on_output) {
   std::array<char, 65536> bytes{};
   const ssize_t n = ::read(fd, bytes.data(), bytes.size());
@@ -277,7 +278,7 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
   const auto take_output = [&] {
     try {
       return read_some(output.read.get(), failure ? [](std::string_view) {} : on_output);
-    } catch (...) {  // of on_output: the disk is full
+    } catch (...) {  // from on_output: the disk is full
       failure = std::current_exception();
       control.write.reset();
       return true;
@@ -290,11 +291,11 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
                                 pollfd{verdict_pipe.read.get(), POLLIN, 0},
                                 pollfd{control.write ? stop_fd() : -1, POLLIN, 0}};
     if (::poll(files.data(), files.size(), -1) < 0) continue;
-    if (files[2].revents != 0) control.write.reset();  // asks for the end
+    if (files[2].revents != 0) control.write.reset();  // asks the supervisor to stop
     if (files[0].revents != 0) open = take_output();
     if (files[0].revents != 0 || files[1].revents == 0) continue;
-    // Nothing is left to read, and no process of the program is left to write: if another one holds
-    // the pipe, it is not the program's.
+    // Nothing is left to read, and no process of the program is left to write: any other holder of
+    // the pipe is not part of the program.
     told = ::read(verdict_pipe.read.get(), &verdict, sizeof verdict) == sizeof verdict;
     over = true;
   }

@@ -1,5 +1,5 @@
-// A program of somebody else's, with all that it starts: it has a time limit, and when it is over
-// nothing of it is left, wherever its processes went.
+// Runs an external program and everything it starts, with a time limit. When it is over, none of
+// its processes is left, wherever they moved.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@
 namespace assay::agent {
 
 struct Program {
-  std::vector<std::string> command;  // the first is looked for on the PATH
-  std::filesystem::path folder;      // where it runs
-  std::filesystem::path input{};     // its standard input; "" for nothing
-  // Variables of the environment beside those of this process.
+  std::vector<std::string> command;  // the first is looked up in PATH
+  std::filesystem::path folder;      // working directory
+  std::filesystem::path input{};     // file for standard input; "" for none
+  // Environment variables in addition to this process's own.
   std::vector<std::pair<std::string, std::string>> variables{};
   double time_limit = 0;  // seconds
   double grace = 10;      // seconds between SIGTERM and SIGKILL
@@ -24,15 +24,15 @@ struct Program {
 struct Ended {
   enum class How { exited, killed, timed_out, stopped };
   How how = How::exited;
-  int status = 0;  // of exit(), or the signal that killed it; of the command, not of its children
+  int status = 0;  // exit status or killing signal of the command itself
   double seconds = 0;
 };
 
-// Runs the program and gives its output, standard error included, to `on_output` as it comes.
-// Returns once neither it nor any descendant is left: what it leaves running is ended (SIGTERM,
-// then SIGKILL), also what moved to a session of its own. The same happens at the time limit, when
-// the end is asked for (util/stop.h; Ended::stopped), and when this process is killed. It is not
-// isolated: it may do what this process may. Throws Error when it cannot be started. Several
+// Runs the program and passes its output, including standard error, to `on_output` as it arrives.
+// Returns once neither it nor any descendant is left: what it leaves running is killed (SIGTERM,
+// then SIGKILL), even if it moved to another session. The same happens at the time limit, on a stop
+// request (util/stop.h; Ended::stopped), and if this process is killed. The program is not
+// isolated: it may do whatever this process may. Throws Error if it cannot be started. Several
 // threads may run programs at once.
 Ended run_program(const Program&, const std::function<void(std::string_view)>& on_output);
 

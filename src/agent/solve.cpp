@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kShownLines = 5;
 
-// What an answer may consist of, without what building it left (submission.so) and without links.
+// The answer in a folder: files that may belong to one, without build products (submission.so) and
+// links.
 Submission answer_in(const fs::path& folder, Language language, const std::string& challenge) {
   const TemporaryFolder sources("assay-answer-");
   for (const auto& entry : fs::directory_iterator(folder)) {

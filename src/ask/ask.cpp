@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kHashDigits = 12;
 
-// What was received could not be kept where it belongs; the message says where it is.
+// Received data could not be stored in its place; the message says where it is.
 struct DiskFailed {
   std::string message;
 };
@@ -32,7 +32,7 @@ std::string sample_name(const Sample& sample, const AskOptions& options, std::si
   return name;
 }
 
-// Keeps what the journal's disk does not take in a folder of its own elsewhere; returns the file.
+// Saves data that the journal's disk does not accept to a new folder elsewhere; returns the file.
 fs::path rescued(const Journal& journal, const std::string& line) {
   std::error_code missing;
   std::string text = fs::exists(journal.path(), missing) ? read_file(journal.path()) : "";
@@ -49,7 +49,7 @@ fs::path rescued(const Journal& journal, const std::string& line) {
       return file;
     } catch (const Error& e) {
       problem = e.what();
-      fs::remove(folder, missing);  // nothing is in it
+      fs::remove(folder, missing);  // it is empty
     }
   }
   throw Error(problem);
@@ -105,9 +105,9 @@ class Asker {
   AskWorld& world_;
   Requester requester_;
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   std::vector<Slot> slots_;
-  std::string all_failed_;  // why no more is asked
+  std::string all_failed_;  // why asking has stopped
 
   std::mutex storing_;
 };
@@ -148,7 +148,7 @@ void Asker::fail(std::size_t i, const std::string& message, bool all) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[i];
   slot.over = slot.settled = true;
-  if (all && !all_failed_.empty()) {  // several were under way when it began
+  if (all && !all_failed_.empty()) {  // several requests were in flight when it happened
     slot.outcome = {Ending::not_asked, all_failed_, {}};
     return;
   }
@@ -198,7 +198,7 @@ Feedback Asker::feedback_on(const Sample& sample, const Turn& turn) {
                              found.problem, main_file(sample.language))};
 }
 
-// Stores what is over, of each challenge in the order of its samples.
+// Stores finished samples, for each challenge in the order of its samples.
 void Asker::settle_ready() {
   const std::lock_guard storing(storing_);
   std::map<std::string, bool> blocked;
@@ -223,7 +223,7 @@ void Asker::settle(std::size_t i) {
   const Sample& sample = samples_[i];
   const Journal& journal = *slots_[i].journal;
   const std::vector<Turn>& turns = journal.conversation().turns;
-  // The last turn with an answer: who is asked for a correction may reply with a question.
+  // Use the last turn with an answer: asked for a correction, a model may reply with a question.
   Finished finished{sample, journal.conversation(), turns.size() - 1, {}, journal.path()};
   Found unclear;
   for (std::size_t turn = turns.size(); turn-- > 0;) {

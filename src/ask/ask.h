@@ -1,5 +1,6 @@
-// Asks an endpoint for samples: each a conversation of one or several turns, kept as it goes,
-// then stored as an attempt. Several at once; what they become does not hang on who is first.
+// Asks an endpoint for samples. Each is a conversation of one or several turns, journaled as it
+// goes and then stored as an attempt. Several run at once; the result does not depend on their
+// order.
 #pragma once
 
 #include <cstddef>
@@ -22,48 +23,48 @@ namespace assay::ask {
 struct AskOptions : Endpoint {
   std::string name;    // of the model, in submissions/
   std::string system;  // "" for none
-  unsigned turns = 1;  // at most so many answers a sample
+  unsigned turns = 1;  // most answers per sample
   std::size_t parallel = 4;
   std::string version;           // of assay
-  std::filesystem::path folder;  // of conversations that are not over
+  std::filesystem::path folder;  // of unfinished conversations
 };
 
-// What decides a sample's answer, but for chance. Holds no secret.
+// Everything that determines a sample's answer, except chance. Holds no secret.
 nlohmann::ordered_json settings_of(const AskOptions&, const Sample&);
 JournalHead head_of(const AskOptions&, const Sample&);
-// Where a conversation lies until it is stored.
+// The journal of a conversation until it is stored.
 std::filesystem::path journal_path(const AskOptions&, const Sample&);
 // The body of a sample's next request.
 nlohmann::ordered_json next_request(const AskOptions&, const Sample&, const Conversation&);
 
-// What a reply holds of an answer: files, or why there are none.
+// The answer found in a reply: files, or why there are none.
 struct Found {
   std::vector<SourceFile> files;
-  std::string how;         // they were found
-  bool cut_off = false;    // the reply ends within one
-  bool ambiguous = false;  // there is code, and it is not clear which is the answer
-  std::string problem;     // without files, for the model and for people
+  std::string how;         // how they were found
+  bool cut_off = false;    // the reply ends within a file
+  bool ambiguous = false;  // there is code, but it is unclear which part is the answer
+  std::string problem;     // why there are no files, for the model and for people
 };
 
-// A conversation that is over, and what is to be stored of it.
+// A finished conversation, and what to store of it.
 struct Finished {
   const Sample& sample;
   const Conversation& conversation;
-  std::size_t turn = 0;  // whose answer it is, from 0
+  std::size_t turn = 0;  // the turn with the answer, from 0
   Found found;           // files, or the problem; never ambiguous
   std::filesystem::path journal;
 };
 
-// The world that asking meets. All of it may be called by several threads at once, but for `store`.
+// The outside world of asking. Thread-safe, except `store`.
 struct AskWorld {
   Transport& transport;
   AskClock& clock;
   std::function<Found(const Sample&, const std::string& reply)> find;
-  // What is said about an answer's files; with turns alone.
+  // Checks an answer's files; used only with several turns.
   std::function<Feedback(const Sample&, const std::vector<SourceFile>&)> check;
-  // Stores an attempt and returns its folder. Of the same challenge: in the order of the samples.
+  // Stores an attempt and returns its folder. Called in sample order within a challenge.
   std::function<std::filesystem::path(const Finished&)> store;
-  // For people.
+  // Progress messages for people.
   std::function<std::shared_ptr<void>(const std::string& activity)> begin;
   std::function<void(const std::string&line)> finished, note;
 };
@@ -71,15 +72,15 @@ struct AskWorld {
 enum class Ending : std::uint8_t {
   answered,   // stored
   no_answer,  // stored, with the reason
-  unclear,    // which block is the answer is to be decided by hand; kept in the folder
-  failed,     // the endpoint, or a disk: the sample is still to be asked
-  not_asked,  // because of another's failure
+  unclear,    // a person must decide which block is the answer; kept in the folder
+  failed,     // endpoint or disk fault: the sample is still to be asked
+  not_asked,  // because another sample failed
 };
 
 struct Outcome {
   Ending ending = Ending::not_asked;
   std::string reason;
-  std::filesystem::path where;  // the attempt, or what is kept
+  std::filesystem::path where;  // the attempt, or the kept conversation
 };
 
 struct AskResult {
@@ -87,9 +88,8 @@ struct AskResult {
   Spent spent;
 };
 
-// Asks all samples, going on where their journals end. A fault of the endpoint, or of the disk,
-// ends a sample, and all where it concerns all; nothing that was answered is lost by it. Throws
-// Stopped.
+// Asks all samples, continuing where their journals end. A fault of the endpoint or the disk ends a
+// sample, or all samples if it concerns all; no answer is lost. Throws Stopped.
 AskResult ask_all(const std::vector<Sample>&, const AskOptions&, AskWorld&);
 
 }  // namespace assay::ask

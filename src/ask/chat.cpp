@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kErrorColumns = 300;
 
-// The member of an object, or nothing: whatever else the value is.
+// The member of an object, or null if the value is not an object or lacks it.
 const nlohmann::json* member(const nlohmann::json* object, const char* key) {
   if (object == nullptr || !object->is_object()) return nullptr;
   const auto found = object->find(key);
@@ -35,7 +35,7 @@ std::optional<std::int64_t> count_member(const nlohmann::json* object, const cha
   return static_cast<std::int64_t>(number);
 }
 
-// A text, or a list of parts of which those of type "text" are.
+// The content: a text, or the "text" parts of a list of parts.
 std::string content_member(const nlohmann::json* message) {
   const nlohmann::json* content = member(message, "content");
   if (content == nullptr || !content->is_array()) return text_member(message, "content");
@@ -47,10 +47,10 @@ std::string content_member(const nlohmann::json* message) {
   return text;
 }
 
-// Of a message, or of what a stream adds to one.
+// Adds a message, or a stream's delta of one.
 void add_message(const nlohmann::json* message, Reply& reply) {
   reply.content += content_member(message);
-  // Two names for one thing; a server that uses both says the same twice.
+  // Two names for the same field; a server that sends both repeats the text.
   std::string thoughts = text_member(message, "reasoning_content");
   if (thoughts.empty()) thoughts = text_member(message, "reasoning");
   reply.reasoning += thoughts;
@@ -66,7 +66,7 @@ void add_usage(const nlohmann::json* usage, Reply& reply) {
   if (const auto n = count_member(details, "reasoning_tokens")) reply.tokens_reasoning = n;
 }
 
-// The first choice; others were not asked for.
+// Adds the first choice; no others were requested.
 void add_choice(const nlohmann::json& document, const char* message, Reply& reply) {
   const nlohmann::json* choices = member(&document, "choices");
   if (choices == nullptr || !choices->is_array()) return;
@@ -92,7 +92,7 @@ void add_document(const nlohmann::json& document, const char* message, Reply& re
   add_usage(member(&document, "usage"), reply);
 }
 
-// Some servers leave thoughts in the content, in front of the answer.
+// Moves thoughts out of the content: some servers leave them there, before the answer.
 void part_thoughts(Reply& reply) {
   constexpr std::string_view kBegin = "<think>", kEnd = "</think>";
   const std::size_t begin = reply.content.find_first_not_of(" \t\r\n");
@@ -100,7 +100,7 @@ void part_thoughts(Reply& reply) {
     return;
   const std::size_t end = reply.content.find(kEnd, begin);
   const std::size_t inner = begin + kBegin.size();
-  if (end == std::string::npos) {  // cut off within them
+  if (end == std::string::npos) {  // cut off within the thoughts
     reply.reasoning += reply.content.substr(inner);
     reply.content.clear();
     return;
@@ -251,7 +251,7 @@ std::string error_text(std::string_view body) {
   const std::size_t begin = text.find_first_not_of(' ');
   if (begin == std::string::npos) return {};
   text.erase(0, begin);
-  text.erase(text.find_last_not_of(" .") + 1);  // more may be said behind it
+  text.erase(text.find_last_not_of(" .") + 1);  // more text may be appended
   return printable(text, 1, kErrorColumns);
 }
 

@@ -1,5 +1,5 @@
-// The chat-completions protocol of OpenAI, as many servers speak it: what is asked, and what is
-// made of a reply, plain or streamed.
+// OpenAI's chat-completions protocol, as many servers speak it: makes requests, and reads replies,
+// plain or streamed.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ struct Message {
   std::string role, content;  // "system", "user" or "assistant"
 };
 
-// All that decides what a model answers, but for the messages. Absent: the endpoint's own choice.
+// Everything that determines a model's answer, except the messages. Absent values are left to the
+// endpoint.
 struct ChatSettings {
   std::string model;  // as the endpoint names it
   std::optional<double> temperature;
@@ -29,61 +30,61 @@ struct ChatSettings {
   bool stream = true;
 };
 
-// The body of a request. Of equal arguments it is equal, byte for byte.
+// The body of a request. Equal arguments give the same bytes.
 nlohmann::ordered_json request_of(const ChatSettings&, const std::vector<Message>&);
 
-// Where chat completions are asked for: `url` is that already, or the base of the interface
-// ("https://host/v1"). Throws Error when it is no URL of HTTP or HTTPS, or holds a user's name or
-// password.
+// The URL for chat completions; `url` is either that or the API's base ("https://host/v1"). Throws
+// Error if it is not an HTTP or HTTPS URL, or contains a user name or password.
 std::string completions_url(const std::string& url);
 // Whether the URL's host is this machine, see util/loopback.h.
 bool goes_to_loopback(const std::string& url);
 
 struct Reply {
-  std::string content;        // what the model says; thoughts are not in it
-  std::string reasoning;      // thoughts, where the endpoint shows them
-  std::string refusal;        // why the model would not, in its own words
-  std::string finish_reason;  // "" where the endpoint gave none
-  std::string id, model;      // as the endpoint says
-  bool has_choice = false;    // it held one
+  std::string content;        // the model's text, without thoughts
+  std::string reasoning;      // thoughts, if the endpoint shows them
+  std::string refusal;        // the model's own text when it refuses
+  std::string finish_reason;  // "" if the endpoint gave none
+  std::string id, model;      // as reported by the endpoint
+  bool has_choice = false;    // the response contained a choice
   bool called_tools = false;
   std::optional<std::int64_t> tokens_in, tokens_out, tokens_reasoning;
 };
 
-// Why a reply holds no answer, "" when it may hold one: a refusal, a filter, nothing at all.
+// Why a reply contains no answer (a refusal, a filter, empty), "" if it may contain one.
 std::string why_no_answer(const Reply&);
 
-// A reply that is no reply: not the protocol, or not all of it.
+// A malformed or incomplete reply.
 class BadReply : public Error {
  public:
   using Error::Error;
 };
-// What the endpoint reports within a response whose status was 200.
+// An error that the endpoint reports within a response of status 200.
 class EndpointFault : public BadReply {
  public:
   EndpointFault(const std::string& message, int status) : BadReply(message), status_(status) {}
-  int status() const { return status_; }  // as HTTP counts them; 500 where none is told
+  int status() const { return status_; }  // an HTTP status; 500 if none is given
 
  private:
   int status_;
 };
 
-// Takes the bytes of one response, cut anywhere. Everything in them is untrusted.
+// Takes the bytes of one response, in arbitrary pieces. Everything in them is untrusted.
 class ReplyReader {
  public:
   static constexpr std::size_t kLargest = std::size_t{32} << 20;  // bytes of a response
 
-  // Throws BadReply when it is too large, or when an event of a stream is not of the protocol.
+  // Throws BadReply if the response is too large, or if an event of a stream violates the protocol.
   void feed(std::string_view bytes, bool event_stream);
-  // All that the model said is there, whatever becomes of the rest of the transfer.
+  // True once all the model's text has arrived, whatever happens to the rest of the transfer.
   bool is_complete() const { return done_ || !reply_.finish_reason.empty(); }
-  // Nothing more is due: the stream's last event was there.
+  // True once the stream's last event has arrived.
   bool is_over() const { return done_; }
   bool is_stream() const { return events_ != nullptr; }
-  // Once all bytes are there. Throws BadReply when they are no reply, or only a part of one.
+  // Call once all bytes have been fed. Throws BadReply if they are not a reply, or only part of
+  // one.
   Reply finish();
 
-  const std::string& raw() const { return raw_; }  // of a plain response, or of an error
+  const std::string& raw() const { return raw_; }  // body of a plain or error response
   std::size_t size() const { return size_; }
 
  private:
@@ -96,8 +97,8 @@ class ReplyReader {
   bool done_ = false;
 };
 
-// What an endpoint says in the body of a response that failed, in one short line that is safe to
-// print: its "error", or the text itself. "" when there is nothing.
+// The message in the body of a failed response, as one short line that is safe to print: its
+// "error", or the text itself. "" if there is none.
 std::string error_text(std::string_view body);
 
 }  // namespace assay::ask

@@ -1,4 +1,4 @@
-// What one sample is: a question, and what came of asking it until it was over.
+// One sample: a question, and the conversation about it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,15 +14,15 @@ namespace assay::ask {
 struct Sample {
   std::string challenge;
   Language language = Language::cpp;
-  unsigned number = 1;  // of those with the same settings, from 1
+  unsigned number = 1;  // among samples with the same settings, from 1
   std::string prompt;
 };
 
 const char* language_name(Language);  // "cpp", "cuda"
 
-// What is said to the model about its answer.
+// Feedback to the model on its answer.
 struct Feedback {
-  bool passed = false;  // nothing is left to be said
+  bool passed = false;  // nothing left to improve
   std::string text;
 };
 
@@ -34,9 +34,9 @@ struct Turn {
 
 struct Conversation {
   std::vector<Turn> turns;
-  unsigned failures = 0;  // requests that brought no reply
+  unsigned failures = 0;  // requests without a reply
 
-  // Of all turns; nothing where one is not told.
+  // Totals over all turns; nothing if the count of any turn is unknown.
   std::optional<std::int64_t> tokens_in() const, tokens_out() const;
   double seconds() const;
 };

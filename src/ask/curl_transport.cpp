@@ -24,7 +24,7 @@ struct CurlListEnd {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-// What a transfer's callbacks see.
+// State shared with a transfer's callbacks.
 struct CurlTransfer {
   HttpResponse response;
   const Transport::OnBytes& on_bytes;
@@ -48,7 +48,7 @@ std::string_view trimmed_header(std::string_view text) {
 std::size_t on_curl_header(const char* bytes, std::size_t, std::size_t size, void* data) {
   auto& transfer = *static_cast<CurlTransfer*>(data);
   const std::string_view line(bytes, size);
-  if (line.starts_with("HTTP/")) {  // of this response, after what a proxy or "100" said
+  if (line.starts_with("HTTP/")) {  // of this response, after any from a proxy or "100"
     transfer.response = {};
     const std::size_t blank = line.find(' ');
     if (blank != std::string_view::npos)
@@ -71,7 +71,7 @@ std::size_t on_curl_bytes(const char* bytes, std::size_t, std::size_t size, void
     transfer.on_bytes(transfer.response, {bytes, size});
   } catch (const std::exception& e) {
     transfer.refusal = e.what();
-    return size == 0 ? 1 : 0;  // ends the transfer
+    return size == 0 ? 1 : 0;  // aborts the transfer
   }
   return size;
 }
@@ -120,7 +120,7 @@ HttpResponse CurlTransport::post(const HttpRequest& request, const OnBytes& on_b
   std::unique_ptr<curl_slist, CurlListEnd> headers;
   const auto add_header = [&](const std::string& line) {
     if (curl_slist* longer = curl_slist_append(headers.get(), line.c_str())) {
-      (void)headers.release();  // a part of the longer one
+      (void)headers.release();  // now owned by the longer list
       headers.reset(longer);
     }
   };
@@ -142,7 +142,7 @@ HttpResponse CurlTransport::post(const HttpRequest& request, const OnBytes& on_b
   curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.data());
   curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
                    static_cast<curl_off_t>(request.body.size()));
-  curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "");  // all that libcurl can undo
+  curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "");  // everything libcurl can decode
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, kConnectTimeout);
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout * 1000));
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);  // a model may think for minutes

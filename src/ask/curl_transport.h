@@ -1,6 +1,6 @@
-// The real network, by libcurl: HTTP and HTTPS, proxies and certificates as curl's environment
-// variables say (https_proxy, no_proxy, SSL_CERT_FILE ...). Redirections are not followed: what
-// goes out holds a key.
+// The real network, through libcurl: HTTP and HTTPS, with proxies and certificates from curl's
+// environment variables (https_proxy, no_proxy, SSL_CERT_FILE ...). Redirects are not followed,
+// because requests contain a key.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace assay::ask {
 
 class CurlTransport : public Transport {
  public:
-  // `agent` is the header User-Agent. To be made while the process has one thread.
+  // `agent` is the header User-Agent. Construct this while the process has only one thread.
   explicit CurlTransport(std::string agent);
 
   HttpResponse post(const HttpRequest&, const OnBytes&) override;

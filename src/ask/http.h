@@ -1,5 +1,4 @@
-// One HTTP request, as far as asking needs it; what sends it is an interface, so that tests script
-// the other side.
+// A minimal HTTP request; the transport is an interface, so that tests can script the server.
 #pragma once
 
 #include <functional>
@@ -17,17 +16,17 @@ struct HttpRequest {
   std::string url;
   std::vector<Header> headers;  // some of them secret: never written, never shown
   std::string body;
-  double timeout = 0;  // seconds for all of it
+  double timeout = 0;  // seconds for the whole request
 };
 
-// How far it came. What arrived until then was handed over in any case.
+// How far the transfer got. Everything that arrived was handed over in any case.
 enum class Delivery {
   whole,        // the response is complete
   unreachable,  // no connection: unknown host, refused, no route
-  insecure,     // the server is not who it should be (TLS)
+  insecure,     // the server could not be authenticated (TLS)
   timed_out,    // within HttpRequest::timeout
   cut,          // the connection ended before the response did
-  refused,      // by the receiver of the bytes, or the request could not be made
+  refused,      // by the receiver of the bytes, or the request could not be sent
 };
 
 struct HttpResponse {
@@ -41,12 +40,11 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Is given the bytes of the body as they arrive, with the response as far as it is known: status
-  // and headers. An Error that it throws ends the transfer: Delivery::refused, with its text.
+  // Called with the bytes of the body as they arrive, and the status and headers known so far. An
+  // Error that it throws aborts the transfer: Delivery::refused, with its text.
   using OnBytes = std::function<void(const HttpResponse&, std::string_view)>;
 
-  // POST. Throws Stopped (util/stop.h) soon after the end was asked for, and nothing else. May be
-  // called by several threads at once.
+  // POST. Throws Stopped (util/stop.h) soon after a stop request, and nothing else. Thread-safe.
   virtual HttpResponse post(const HttpRequest&, const OnBytes&) = 0;
 };
 

@@ -1,11 +1,11 @@
-// A conversation on disk: JSON Lines, of which each is there before the next step is taken. What
-// was asked is known after a kill at any moment, and nothing that was answered is asked again.
+// A conversation on disk, as JSON Lines. Each line is on disk before the next step begins, so that
+// after a kill at any moment it is known what was asked, and nothing answered is asked again.
 //
-//   begin     who is asked what: the sample and its settings
-//   request   a turn's request, as it is sent, without its headers
-//   failure   a try that brought no reply
-//   reply     what the model said
-//   feedback  what it is told about that
+//   begin     the sample and its settings
+//   request   a turn's request as sent, without headers
+//   failure   a try without a reply
+//   reply     the model's reply
+//   feedback  what the model is told about it
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace assay::ask {
 
-// What the first line of a conversation says.
+// The first line of a conversation.
 struct JournalHead {
   std::string name;  // of the model, in submissions/
   std::string challenge;
@@ -32,19 +32,20 @@ struct JournalHead {
   bool is_same_sample(const JournalHead&) const;
 };
 
-// Of a conversation's file; nothing where it is none.
+// The head of a conversation's file; nothing if it is not one.
 std::optional<JournalHead> read_journal_head(const std::filesystem::path&);
 
 class Journal {
  public:
-  // Goes on with the file, or begins it. Throws Error when it holds another sample, or lines that
-  // are not of a conversation.
+  // Continues the file, or creates it. Throws Error if it holds another sample, or lines that do
+  // not belong to a conversation.
   Journal(std::filesystem::path, const JournalHead&);
 
   const std::filesystem::path& path() const { return path_; }
   const Conversation& conversation() const { return conversation_; }
 
-  // Each is on disk when it returns. Throws Error when there is no room; the file is as it was.
+  // Each line is on disk when the call returns. Throws NotStored if there is no room; the file is
+  // then unchanged.
   void add_request(const nlohmann::ordered_json& body);
   void add_failure(const Fault&, double seconds, std::optional<double> wait);
   void add_reply(const Reply&, double seconds);
@@ -56,10 +57,10 @@ class Journal {
 
   std::filesystem::path path_;
   Conversation conversation_;
-  bool asked_ = false;  // the request of the turn that is due stands in the file
+  bool asked_ = false;  // the file already holds the next turn's request
 };
 
-// A line could not be stored: the disk is full. What it would have said is in memory still.
+// A line could not be stored because the disk is full. line() still has its text.
 class NotStored : public Error {
  public:
   NotStored(const std::string& cause, std::string line) : Error(cause), line_(std::move(line)) {}

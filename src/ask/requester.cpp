@@ -10,10 +10,10 @@
 namespace assay::ask {
 namespace {
 
-constexpr std::size_t kLargestError = 65536;  // bytes that are read of a failed response
-constexpr std::size_t kShortestSecret = 8;    // "none" and "EMPTY" are keys of servers without any
+constexpr std::size_t kLargestError = 65536;  // bytes read from a failed response
+constexpr std::size_t kShortestSecret = 8;    // keyless servers use "none" or "EMPTY"
 
-// How to go on after a fault, for people.
+// The fault with its remedy, for people.
 std::string with_remedy(const Fault& fault, const Endpoint& endpoint) {
   std::string start = fmt::format("{}: {}", endpoint.url, fault.message);
   switch (fault.kind) {
@@ -87,7 +87,8 @@ Requester::Requester(const Endpoint& endpoint, Transport& transport, AskClock& c
   std::vector<std::string> secrets{endpoint.key};
   for (const Header& h : endpoint.headers) secrets.push_back(h.value);
   secrets_ = Redactor(std::move(secrets));
-  // A reply may be kept: only what was sent is taken out of it, not what looks like a secret.
+  // Replies are stored, so only the key actually sent is removed from them, not everything that
+  // looks like a secret.
   if (endpoint.key.size() >= kShortestSecret) sent_secret_ = endpoint.key;
 }
 
@@ -144,7 +145,7 @@ Answered Requester::ask(const nlohmann::ordered_json& body, const std::string& n
       throw RequestFailed{*fault, message};
     }
     note_(fmt::format("{}: {}; once more in {:.1f} s", name, fault->message, *wait));
-    if (fault->retry_after) {  // who asks to be left alone means all requests
+    if (fault->retry_after) {  // the endpoint's wish to wait applies to all requests
       const std::lock_guard lock(mutex_);
       not_before_ = std::max(not_before_, clock_.now() + *wait);
     }
@@ -203,7 +204,7 @@ std::optional<Fault> Requester::attempt(const HttpRequest& request, Reply& reply
       return {};
     } catch (const BadReply& e) {
       note_bad(e);
-      // A stream without its end was cut, though the connection was closed in order.
+      // A stream without its final event was cut, even if the connection closed cleanly.
       if (bad->kind == Fault::Kind::damaged && reader.is_stream()) bad->kind = Fault::Kind::cut;
     }
   }

@@ -1,6 +1,5 @@
-// One request until it has a reply, or until it is known that it has none: the headers, the key
-// that is never kept, retries, and the pause that an endpoint asks for. Used by several threads at
-// once.
+// Sends one request until it has a reply or has finally failed. Handles headers, the key (which is
+// never stored), retries, and pauses that an endpoint asks for. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +18,17 @@
 
 namespace assay::ask {
 
-// Who is asked, and how.
+// The endpoint and how to ask it.
 struct Endpoint {
   std::string url;  // completions_url()
   std::string key, key_variable;
-  std::vector<Header> headers;  // further ones
-  ChatSettings chat;            // `seed` of the first sample; each next has one more
-  double timeout = 1800;        // seconds of one request
+  std::vector<Header> headers;  // additional headers
+  ChatSettings chat;            // `seed` is the first sample's; each next one adds 1
+  double timeout = 1800;        // seconds per request
   RetryPolicy retry;
 };
 
-// What decides a reply, but for messages and chance. Holds no secret.
+// Everything that determines a reply, except messages and chance. Holds no secret.
 nlohmann::ordered_json settings_of(const Endpoint&);
 
 class AskClock {
@@ -40,17 +39,17 @@ class AskClock {
   virtual double jitter() = 0;             // in [0, 1)
 };
 
-// There is no reply to be had.
+// The request finally failed.
 struct RequestFailed {
   Fault fault;
-  std::string message;  // with the remedy
+  std::string message;  // includes the remedy
 };
 
-// Of all requests so far.
+// Totals over all requests so far.
 struct Spent {
   std::size_t replies = 0, failures = 0, replies_without_usage = 0;
   std::int64_t tokens_in = 0, tokens_out = 0;
-  double seconds = 0;  // that replies took, one after the other
+  double seconds = 0;  // sum of the replies' durations
 };
 
 struct Answered {
@@ -60,14 +59,15 @@ struct Answered {
 
 class Requester {
  public:
-  // `note` is told of every wait. All of them must outlive it.
+  // `note` is called for every wait. All arguments must outlive this.
   Requester(const Endpoint&, Transport&, AskClock&,
             std::function<void(const std::string& line)> note);
 
-  // Called after each try that brought no reply; `wait` is absent when there is no other.
+  // Called after each try without a reply; `wait` is absent if there is no further try.
   using OnFailure = std::function<void(const Fault&, double seconds, std::optional<double> wait)>;
 
-  // `name` tells people what is asked for. Throws RequestFailed, Stopped, and what `failed` throws.
+  // `name` tells people what is requested. Throws RequestFailed, Stopped, and whatever `failed`
+  // throws.
   Answered ask(const nlohmann::ordered_json& body, const std::string& name,
                const OnFailure& failed);
 
@@ -86,10 +86,10 @@ class Requester {
   Redactor secrets_;
   std::string sent_secret_;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards everything below
   Spent spent_;
-  bool reached_ = false;   // the endpoint gave a response
-  double not_before_ = 0;  // when it may be asked again
+  bool reached_ = false;   // the endpoint has responded before
+  double not_before_ = 0;  // earliest time of the next request
 };
 
 }  // namespace assay::ask

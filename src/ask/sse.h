@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, 9.2.6), of which the chat protocol uses the data alone.
+// Server-sent events (WHATWG HTML, 9.2.6); the chat protocol uses only their data.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,12 @@
 
 namespace assay::ask {
 
-// Fed with bytes as they come, cut anywhere. Lines end with LF, CR or CRLF; an empty line ends an
-// event; comments and other fields are passed over; an event that the stream's end cuts off is
-// none.
+// Fed with bytes in arbitrary pieces. Lines end with LF, CR or CRLF; an empty line ends an event;
+// comments and other fields are ignored; an event cut off by the end of the stream is dropped.
 class EventParser {
  public:
-  // `on_data` is called with the data of each event that has some. `limit`: bytes of one event,
-  // beyond which feed() throws Error.
+  // `on_data` is called with the data of each event that has any. `limit`: maximum bytes of one
+  // event; beyond it feed() throws Error.
   EventParser(std::function<void(const std::string&)> on_data, std::size_t limit)
       : on_data_(std::move(on_data)), limit_(limit) {}
 

@@ -32,7 +32,7 @@ const std::vector<std::string> kKeys{"attack", "challenge", "cases",    "expect"
                                      "twin",   "variants",  "hidden",   "with",    "tiers",
                                      "fast",   "kind",      "deadline", "witness", "canary"};
 const std::vector<std::string> kKinds{"memory", "prediction", "order", "stops"};
-// Verdicts that a submission gets for one kind of deed, and not for being broken.
+// Verdicts that a submission gets only for a specific act, not for being broken.
 const std::vector<std::string> kTelling{"SV", "PV", "MLE", "OLE", "CE-limit"};
 
 std::vector<std::string> words(const std::string& text) {
@@ -52,7 +52,7 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// The values of the header by key, and the first line with an error of it.
+// The header's values by key. Errors name the line.
 class Header {
  public:
   explicit Header(const fs::path& file) : file_(file) {
@@ -113,8 +113,8 @@ const ChallengeSpec& spec_of(const Header& header, const std::vector<ChallengeSp
   header.fail(unknown_name("challenge", name, known));
 }
 
-// What a header says of cases, for one challenge: words "challenge:case" are for that one alone, in
-// place of those for all.
+// The header's words for cases, for one challenge: words "challenge:case" apply to that challenge
+// only and replace those for all.
 std::vector<std::string> words_for(const Header& header, const ChallengeSpec& spec,
                                    const std::vector<ChallengeSpec>& specs) {
   std::vector<std::string> own, common;
@@ -151,7 +151,7 @@ std::vector<std::string> cases_of(const Header& header, const ChallengeSpec& spe
     } else if (word == "timed") {
       add_if(timed, false);
     } else if (word == "one-timed") {
-      // That of a quick run is the cheapest.
+      // The timed case of a quick run is the cheapest.
       add_if([&](const CaseSpec& c) { return timed(c) && c.quick; }, true);
     } else if (word == "core") {
       add_if(core, false);
@@ -301,7 +301,7 @@ void add_extra(const Attack& attack, const fs::path& folder, const std::string& 
   }
 }
 
-// What every attack may include.
+// Adds the files that every attack may include.
 void add_shared(const Attack& attack, const Places& places, const fs::path& folder) {
   const fs::path honest = places.textbook(attack.challenge) / main_file(attack.language);
   if (fs::exists(honest)) write(folder / "honest.inl", read_file(honest));
@@ -316,7 +316,7 @@ void add_shared(const Attack& attack, const Places& places, const fs::path& fold
   }
 }
 
-// Tests are compiled without the files beside them.
+// The code of witness.h, to paste into tests, which are compiled without the files beside them.
 std::string witness_code(const Places& places) {
   const fs::path file = places.attacks / "shared" / "witness.h";
   if (!fs::exists(file)) return "";
@@ -433,7 +433,7 @@ std::vector<Attack> load_attacks(const fs::path& folder, const std::vector<Chall
 std::vector<Attack> choose(const std::vector<Attack>& attacks,
                            const std::vector<std::string>& names) {
   if (names.empty()) return attacks;
-  // "T0" means T01 to T09, "M1" not M1 alone; but "M12" means M12 and its rows, not M120.
+  // A name matches its row or folder, and as a prefix also longer ids: "T0" matches T01 to T09.
   const auto fits = [](const Attack& attack, const std::string& name) {
     if (attack.id == name || attack.id.starts_with(name + ".")) return true;
     const std::string own = attack.id.substr(0, attack.id.find('.'));

@@ -31,7 +31,7 @@ constexpr int kThrew = 3;  // exit status of a child whose work threw
 [[noreturn]] void work_and_exit(const std::function<std::string()>& work, int fd, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  restore_stop_signals();  // the parent ends in order; this goes with it
+  restore_stop_signals();  // the parent shuts down in order; the child just dies with it
   int status = 0;
   std::string text;
   try {
@@ -45,7 +45,7 @@ constexpr int kThrew = 3;  // exit status of a child whose work threw
   } catch (const std::exception&) {
     status = 1;
   }
-  ::_exit(status);  // not exit(): what is registered there belongs to the parent
+  ::_exit(status);  // not exit(): its handlers belong to the parent
 }
 
 std::vector<pid_t> children_of(pid_t pid) {
@@ -63,11 +63,11 @@ bool is_running(pid_t pid) {
   std::string line;
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::getline(in, line);
-  const std::size_t at = line.rfind(") ");  // behind the name, which may hold anything
+  const std::size_t at = line.rfind(") ");  // after the name, which may contain anything
   return at != std::string::npos && (line[at + 2] == 'R' || line[at + 2] == 'S');
 }
 
-// Whoever does not stop soon is killed all the same.
+// A process that does not stop in time is killed anyway.
 void stop(pid_t pid) {
   constexpr double kPatience = 0.5;  // seconds
   ::kill(pid, SIGSTOP);
@@ -75,9 +75,9 @@ void stop(pid_t pid) {
   while (is_running(pid) && steady_seconds() - begin < kPatience) std::this_thread::yield();
 }
 
-// Ends a child and all below it, whatever sessions and groups they made. Each is stopped before its
-// children are listed: it starts no others meanwhile, and takes none away, so that no number in the
-// list can have become another process's. False when the kernel does not let the child go.
+// Kills a child and all its descendants, whatever sessions and groups they created. Each is stopped
+// before its children are listed, so that it can neither start nor reap any, and no pid in the list
+// can have been reused. False if the kernel does not release the child.
 bool kill_tree(pid_t root) {
   constexpr double kPatience = 10;  // seconds
   std::vector<pid_t> tree{root};

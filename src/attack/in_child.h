@@ -1,4 +1,4 @@
-// A function in a process of its own, which may hang or die without harm to who asked.
+// Runs a function in a separate process, which may hang or die without harm to the caller.
 #pragma once
 
 #include <sys/types.h>
@@ -13,19 +13,18 @@ namespace assay::attack {
 
 class Child {
  public:
-  // Starts `work` in a fork of this process. Only the thread that calls goes on there; `work` must
-  // not wait for others. The child ends with this process. Throws Error when there is no process to
-  // be had.
+  // Runs `work` in a fork of this process. Only the calling thread exists there, so `work` must not
+  // wait for others. The child dies with this process. Throws Error if no process can be started.
   Child(const std::function<std::string()>& work, double deadline);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  ~Child();  // kills it and all that it started
+  ~Child();  // kills the child and all its descendants
 
   enum class State { running, done, died, hung };
-  // What has become of it; one that is beyond its deadline is killed, with all that it started and
-  // all that these started. To be asked again while it is running.
+  // The child's state. Kills it and all its descendants if it is past its deadline. Poll this while
+  // the child is running.
   State look();
-  // What `work` returned, or why there is nothing: a signal, a message.
+  // What `work` returned, or why it returned nothing: a signal or an error message.
   const std::string& said() const { return said_; }
   double seconds() const;
 

@@ -18,7 +18,7 @@ const Dimension* named(const Score& score, const std::string& name) {
   return at == score.dimensions.end() ? nullptr : &*at;
 }
 
-// What would have shown that the attack's mechanism ran.
+// Describes the missing evidence that the attack's mechanism ran.
 std::string missing(const Attack& attack) {
   std::vector<std::string> looked_for;
   for (const Witness& witness : attack.witnesses) {
@@ -50,7 +50,7 @@ double Gain::most_noise() const {
 
 Gain::Told Gain::told() const {
   if (interval.low > most_noise()) return Told::gained;
-  // A gain that the interval excludes needs no quiet machine.
+  // A gain that the interval excludes is ruled out even on a noisy machine.
   const bool hidden = most_noise() > kMostNoise && interval.high > kMostNoise;
   return hidden ? Told::not_told : Told::nothing_gained;
 }
@@ -208,7 +208,7 @@ void Tries::add(const Attack& attack, const Observation& seen) {
   const bool points = seen.points_gained && *seen.points_gained > kMostPoints;
   const Gain::Told told = seen.gain ? seen.gain->told() : Gain::Told::nothing_gained;
   if (!is_up_to_chance(attack, seen)) {
-    tries_ = kMostTries;  // what was seen last counts
+    tries_ = kMostTries;  // the last observation counts
   } else if (told == Gain::Told::gained || points) {
     ++gained_;
   } else if (told == Gain::Told::nothing_gained) {

@@ -1,4 +1,4 @@
-// What was observed of an attack, and whether it is what is right. Pure.
+// Observations of an attack, and whether they are as expected. Pure functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,64 +14,63 @@
 
 namespace assay::attack {
 
-// Most points that an attack may have more than its honest twin.
+// Maximum points that an attack may gain over its honest twin.
 inline constexpr double kMostPoints = 0.5;
-// Two honest contenders whose rounds happen to agree differ by this all the same.
+// Minimum noise assumed, even if the rounds of two honest contenders happen to agree.
 inline constexpr double kLeastNoise = 1.02;
 
-// Where the same honest code in both places reads more than this, a small gain would not show.
+// If the ratio of two runs of the same honest code exceeds this, a small gain would be hidden.
 inline constexpr double kMostNoise = 1.25;
 
-// How many times as fast as its twin, from rounds that both took part in, in random order; and the
-// twin against itself, in the same rounds.
+// The attack's speed relative to its twin, from rounds in which both ran in random order; and the
+// twin's speed relative to itself, in the same rounds.
 struct Gain {
   double value = 1;
   Interval interval, noise;
 
-  double most_noise() const;  // the larger way from 1 of the noise, never below kLeastNoise
+  double most_noise() const;  // the noise's larger factor away from 1, at least kLeastNoise
 
   enum class Told { nothing_gained, gained, not_told };
-  // Not told: it did not gain beyond noise, but noise would hide a gain of kMostNoise.
+  // not_told: no gain beyond noise, but the noise could hide a gain of kMostNoise.
   Told told() const;
 };
 
 struct Observation {
   std::string outcome;  // a verdict's code, kHonest, or kHung, kDied, kSkipped
-  std::string detail;   // of the first case that made it, or the build's log
+  std::string detail;   // of the case that determined it, or of the build's log
   std::string log;      // of the build
-  double seconds = 0;   // that it took, all in all
+  double seconds = 0;   // total duration
   std::optional<Gain> gain;
-  std::optional<double>
-      points_gained;          // over the twin, with whatever noise gave to the attack taken off
-  bool said_witness = false;  // the submission said that its mechanism ran
-  std::string neighbour;      // what became different of an honest cell, "" for nothing
+  std::optional<double> points_gained;  // over the twin, less what noise may account for
+  bool said_witness = false;            // the submission reported that its mechanism ran
+  std::string neighbour;                // what changed about an honest cell, "" if nothing
   std::vector<std::string> left_behind;
 };
 
 inline constexpr char kHung[] = "hung", kDied[] = "died", kSkipped[] = "skipped";
 
-// The worst verdict over the build and the cases, kHonest when all pass, and the detail that goes
-// with it. Not one case that was run: kSkipped.
+// The worst verdict over build and cases, or kHonest if all pass, with its detail. kSkipped if no
+// case was run.
 Observation outcome_of(const CellResult&);
 
-// Of the rounds that all three took part in; nothing when there are none.
+// The gain over the rounds in which all three took part; nothing if there are none.
 std::optional<Gain> gain_of(std::span<const TimingSample> attack,
                             std::span<const TimingSample> twin,
                             std::span<const TimingSample> other_twin);
 
-// Of the gains in several cases the one that says most against the attack: one that is told, then
-// one that cannot be told, then the largest.
+// Of the gains in several cases, the one most damning for the attack: `gained` before `not_told`
+// before `nothing_gained`, then the largest.
 std::optional<Gain> worst_of(std::span<const Gain>);
 
-// Whether something shows that the attack's mechanism ran.
+// Whether there is evidence that the attack's mechanism ran.
 bool has_witness(const Attack&, const Observation&);
 
-// Whether what a worker printed holds the line of the attack's witness, alone in its line.
+// Whether a worker's output contains the attack's witness line, as a full line.
 bool says_witness(const Attack&, std::string_view printed);
 
-// What the dimensions of the attack's score have over those of its twin; what others of them lack
-// hides no gain. Of each the most that its interval allows to be noise is taken off. `other_twin`
-// is the twin measured once more, or null.
+// Points by which the attack's dimensions exceed its twin's, summed; losses in other dimensions do
+// not offset gains. Each gain is reduced by as much as the intervals allow to be noise.
+// `other_twin` is the twin measured once more, or null.
 double points_gained(const Score& attack, const Score& twin, const Score* other_twin);
 
 struct Problem {
@@ -79,33 +78,34 @@ struct Problem {
   std::string text;
 };
 
-// What is not as it should be, had the row no canary. Nothing is said of what was skipped.
+// Everything wrong with the row, as if it were not a canary. Skipped rows get no verdict or witness
+// problem.
 std::vector<Problem> problems(const Attack&, const Observation&);
 
-// Why this is not as it should be; "" when it is. Of a canary: that its mechanism reported nothing,
-// or that others reported something too.
+// What is wrong with the row; "" if nothing. For a canary: that its mechanism reported nothing, or
+// that others reported something.
 std::string complaint(const Attack&, const Observation&);
 
-// Whether nothing but a gain speaks against it. A busy machine can give one, or hide one: on the
-// clock, and in points where tests go by time.
+// Whether a gain is the only problem. A busy machine can cause or hide one, both in time and in
+// points that depend on time.
 bool is_up_to_chance(const Attack&, const Observation&);
 
-// What several tries of such a row come to. One that tells no gain settles it; each that
-// tells a gain has to be outweighed; one that tells nothing counts for nothing, and a row that has
-// told nothing in kMostTries has not passed.
+// The combined result of several tries of such a row. It is settled once tries without a gain
+// outnumber those with one, or fall behind by two. Inconclusive tries do not count, and a row with
+// only those after kMostTries has not passed.
 class Tries {
  public:
   void add(const Attack&, const Observation&);
   bool settled() const;
   bool gained() const { return gained_ > 0 && gained_ >= clean_; }
-  std::string text() const;  // "told 1 gain and 2 times none in 4 tries"
+  std::string text() const;  // "1 of 4 tries told a gain, 2 told none"
 
  private:
   static constexpr int kMostTries = 5;
   int tries_ = 0, gained_ = 0, clean_ = 0;
 };
 
-// Both ways; the JSON is also what a row says in --json.
+// Conversion both ways; --json prints the same JSON for a row.
 nlohmann::json to_json(const Observation&);
 Observation observation_from(const nlohmann::json&);
 

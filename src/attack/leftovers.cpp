@@ -41,7 +41,7 @@ void add_children(std::set<std::string>& found) {
   }
 }
 
-// Of a process that runs: owners of workplaces and groups hold a lock on them.
+// Whether a running process uses it: owners of workplaces and cgroups hold a lock on them.
 bool is_in_use(const fs::path& path) {
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
@@ -59,7 +59,7 @@ void add_files(const fs::path& folder, bool own, std::set<std::string>& found) {
   }
 }
 
-// Of this process's making, and without a process.
+// Adds cgroups made by this process that hold no process.
 void add_cgroups(std::set<std::string>& found) {
   const std::string groups = sandbox::kGroupPrefix + sandbox::owner_tag();
   for (const std::string& mount : lines_of("/proc/self/mountinfo")) {
@@ -88,7 +88,7 @@ void add_lines(const char* file, const char* what, const char* marked,
   }
 }
 
-// The first column that identifies: of System V's tables "key id", the counts behind change.
+// Takes only the id from System V's tables: the counts in later columns change.
 void add_tables(std::set<std::string>& found) {
   for (const char* table : {"shm", "sem", "msg"}) {
     const auto lines = lines_of(std::string("/proc/sysvipc/") + table);
@@ -104,7 +104,7 @@ void add_tables(std::set<std::string>& found) {
 }  // namespace
 
 Leftovers::Leftovers(std::vector<fs::path> folders) : folders_(std::move(folders)) {
-  sandbox::owner_tag();  // from now on that of all children
+  sandbox::owner_tag();  // fixes the tag that all children inherit
   before_ = all();
 }
 

@@ -1,5 +1,5 @@
-// What a process leaves behind when it is gone: other processes, files, cgroups, mounts, keys,
-// shared memory.
+// Finds what a process leaves behind when it is gone: other processes, files, cgroups, mounts,
+// keys, shared memory.
 #pragma once
 
 #include <filesystem>
@@ -9,21 +9,20 @@
 
 namespace assay::attack {
 
-// What the attacks write into the name of whatever they try to leave.
+// The attacks put this into the name of everything they try to leave behind.
 inline constexpr char kMark[] = "assay-attack";
 
-// What is there now, each thing in words that name it.
+// A snapshot of what exists now, each item described in words.
 class Leftovers {
  public:
-  // In the folders that all share (/tmp, /var/tmp, TMPDIR, /dev/shm, /dev/mqueue) only what bears
-  // the mark is looked at, and this process's workplaces: others write there too, other harnesses
-  // among them. In `folders`, which nobody else writes to, also half-written files. Of memory
-  // groups those of this process and its children.
+  // In shared folders (/tmp, /var/tmp, TMPDIR, /dev/shm, /dev/mqueue, /) only marked files and this
+  // process's workplaces count, because others, including other harnesses, write there too. In
+  // `folders`, which nobody else writes to, half-written files count as well. Of cgroups, only
+  // marked ones and those of this process and its children count.
   explicit Leftovers(std::vector<std::filesystem::path> folders);
 
-  // What has come since the construction and is still there. Waits up to `patience` seconds for it
-  // to go: the kernel takes its time with what has ended. Ended children of this process that
-  // nobody waited for are taken away.
+  // Items that appeared since construction and still exist. Waits up to `patience` seconds for them
+  // to disappear, because the kernel is slow to clean up. Reaps dead children of this process.
   std::vector<std::string> since(double patience) const;
 
  private:
@@ -33,7 +32,7 @@ class Leftovers {
   std::set<std::string> before_;
 };
 
-// From now on, orphans of this process's children become its own children, so that they are seen.
+// From now on, orphans of this process's children become its own children, so that they are found.
 void adopt_orphans();
 
 }  // namespace assay::attack

@@ -33,8 +33,8 @@ Submission submission_in(const fs::path& folder, const Attack& attack, const std
   throw Error(fmt::format("{} holds no {}", folder.string(), main_file(attack.language)));
 }
 
-// The cells of the attack and, where it is graded, of its twin, of which the last may be a second
-// one.
+// The cells of the attack and, if it is graded, of its twin. Timed attacks have a second twin,
+// last.
 class Contest {
  public:
   Contest(const Attack& attack, const Door& door)
@@ -67,7 +67,7 @@ class Contest {
   }
 
  private:
-  // As it is, but what workers print is looked at. Twins print no witness.
+  // The real world, except that workers' output is searched for the witness. Twins print none.
   cases::World world(Builder& builder) {
     cases::World world = cases::real_world(builder);
     world.make_worker = [this, usual = world.make_worker](
@@ -83,7 +83,7 @@ class Contest {
   }
 
   cases::CaseFilter filter() const {
-    // Own tests are tried in whole runs only.
+    // Own tests run only in full runs.
     return {.quick = attack_.dimension != "tests", .named = attack_.cases};
   }
 
@@ -104,7 +104,7 @@ class Contest {
     }
   }
 
-  // Of the timed case that says most against the attack.
+  // The gain in the timed case most damning for the attack.
   std::optional<Gain> gain() const {
     std::vector<Gain> gains;
     for (const CaseResult& c : cells_[0].cases) {

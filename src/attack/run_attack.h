@@ -1,4 +1,4 @@
-// One attack through the same door as any submission.
+// Runs one attack through the same path as any submission.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct Door {
   Builder& builder;
   sandbox::Tier tier;
   std::uint64_t seed = 1;
-  std::filesystem::path scratch;  // a folder for what is laid out, empty; whoever calls removes it
+  std::filesystem::path scratch;  // an empty folder for the files; the caller removes it
 };
 
-// Whether something of it is on the clock, so that nothing may run beside it.
+// Whether any of it is timed, so that nothing may run beside it.
 bool needs_quiet(const Attack&, const std::vector<ChallengeSpec>&);
 
-// Lays it out, builds it, runs its cases, tries the tests that it ships, and where a dimension is
-// named does the same with its honest twin, timed cases of both in the same rounds. Nothing is said
-// of neighbours and of what is left behind. Throws Error for faults of the harness.
+// Writes its files, builds it, runs its cases and, for the dimension tests, its own tests. If a
+// dimension is named, does the same with its honest twin; timed cases of both run in the same
+// rounds. Does not check neighbours or leftovers. Throws Error for faults of the harness.
 Observation run_attack(const Attack&, const Door&);
 
 // Everything that should not change about an honest cell, whatever ran before it: verdicts, errors,

@@ -16,8 +16,8 @@
 namespace assay::attack {
 namespace {
 
-constexpr double kPatience = 3;  // seconds in which what has ended must be gone
-// Rows for each job between two looks at the neighbour and at what was left behind.
+constexpr double kPatience = 3;  // seconds for dead processes' remains to disappear
+// Rows per job between two checks of the neighbour and of leftovers.
 constexpr std::size_t kBetweenLooks = 8;
 
 void wait_a_little() {
@@ -25,7 +25,7 @@ void wait_a_little() {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
-// The canary of neighbours stands beside a neighbour that is another one afterwards: itself.
+// The neighbour canary is its own neighbour, which therefore differs from the usual one.
 const Attack& neighbour_of(std::span<Row* const> group, const Attack& neighbour) {
   const Attack& attack = group.front()->attack;
   return attack.canary == name_of(Mechanism::neighbour) ? attack : neighbour;
@@ -60,7 +60,8 @@ void Suite::run(std::vector<Row>& rows, const Attack& neighbour) {
     const auto activity = progress_.begin("an honest neighbour, for comparison");
     honest_ = ask_neighbour(neighbour);
   }
-  // First, because a blind suite need not go on; each alone, because what it does is no other's.
+  // First, because a blind suite need not go on; each alone, so that its effects are not blamed on
+  // another row.
   for (Row*& row : canaries) {
     run_group(std::span(&row, 1), neighbour);
     progress_.finished(*row);
@@ -81,7 +82,7 @@ void Suite::run(std::vector<Row>& rows, const Attack& neighbour) {
   }
 }
 
-// A child's way: with a builder and a folder of its own.
+// Wraps work for a child: it gets its own builder and folder.
 template <class Work>
 auto Suite::in_own_world(const std::string& name, Work work) const {
   return [this, name, work]() -> std::string {
@@ -107,7 +108,7 @@ void Suite::clear(const std::string& name) const {
   std::filesystem::remove_all(scratch_.path() / name, ec);
 }
 
-// Until a gain or none has been told, or nothing too often.
+// Repeats a row until the tries are settled.
 void Suite::run_until_settled(Row*& row, const Attack& neighbour) {
   Tries tries;
   do {
@@ -122,14 +123,14 @@ void Suite::run_until_settled(Row*& row, const Attack& neighbour) {
   }
 }
 
-// Runs all, some side by side, and looks at what they left behind. Which of several left it shows
-// when each runs alone; where that shows nothing, all of them are blamed.
+// Runs a group, partly in parallel, and checks for leftovers. If a larger group left something,
+// each row is rerun alone to find the culprit; if that finds none, all are blamed.
 void Suite::run_group(std::span<Row* const> group, const Attack& neighbour) {
   const Leftovers before({builder_->cache().folder()});
   run_side_by_side(group);
   std::vector<std::string> left = before.since(kPatience);
   const std::string now = ask_neighbour(neighbour_of(group, neighbour));
-  // What a killed harness had in use, such as its cgroups, the next one takes away.
+  // The next harness removes what a killed one was using, such as its cgroups.
   const bool killed =
       std::ranges::any_of(group, [](const Row* row) { return row->seen.outcome == kHung; });
   if (killed) left = before.since(kPatience);
@@ -177,7 +178,7 @@ Suite::Running Suite::start(Row& row) const {
           progress_.begin(attack.id + " " + attack.name)};
 }
 
-// Whether it has ended.
+// Returns whether the child has ended, and if so fills in its row.
 bool Suite::take(Running& r) {
   const Child::State state = r.child->look();
   if (state == Child::State::running) return false;

@@ -1,6 +1,6 @@
-// All attacks of a folder, each in a process of its own: whatever becomes of the harness in one, the
-// next goes on. After each, an honest neighbour must be what it was before, and nothing may be left
-// behind.
+// Runs all attacks of a folder, each in its own process, so that the next goes on whatever happens
+// to the harness in one. Afterwards an honest neighbour must give the same result as before, and
+// nothing may be left behind.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace assay::attack {
 
-// An attack, and what became of it.
+// An attack and its result.
 struct Row {
   Attack attack;
   Observation seen;
-  std::string complaint;  // empty when it is as it should be
+  std::string complaint;  // empty if all is as expected
 
   bool skipped() const { return seen.outcome == kSkipped && complaint.empty(); }
 };
@@ -30,27 +30,27 @@ struct Row {
 struct SuiteSettings {
   Places places;
   sandbox::Tier tier = sandbox::Tier::none;
-  std::size_t jobs = 1;  // attacks side by side; those on the clock always run alone
+  std::size_t jobs = 1;  // attacks in parallel; timed ones always run alone
   std::uint64_t seed = 1;
   std::function<std::unique_ptr<Builder>()> make_builder;  // also called in the attacks' processes
 };
 
-// Whom the suite tells how far it is.
+// Receives the suite's progress.
 class SuiteProgress {
  public:
   virtual ~SuiteProgress() = default;
   virtual void expect(std::size_t rows) = 0;  // before any other call
-  // Lasts as long as what is returned.
+  // The activity lasts as long as the returned object.
   virtual std::shared_ptr<void> begin(const std::string& activity) = 0;
   virtual void finished(const Row&) = 0;
 };
 
 class Suite {
  public:
-  // The specs and the progress must outlive it. Throws Error when the compiler does not work.
+  // The specs and the progress must outlive it. Throws Error if the compiler does not work.
   Suite(SuiteSettings, const std::vector<ChallengeSpec>&, SuiteProgress&);
 
-  // Fills in what was seen of each row.
+  // Fills in each row's observation and complaint.
   void run(std::vector<Row>&, const Attack& neighbour);
 
  private:
@@ -75,10 +75,10 @@ class Suite {
   SuiteProgress& progress_;
   std::unique_ptr<Builder> builder_;
   const TemporaryFolder scratch_{"assay-suite-"};
-  std::string honest_;  // what the neighbour is when nothing ran before it
+  std::string honest_;  // the neighbour's result when nothing ran before it
 };
 
-// The outcome of all rows, counted.
+// Counts over all rows.
 struct Tally {
   explicit Tally(const std::vector<Row>&);
 

@@ -42,26 +42,26 @@ const std::vector<std::string> kFlags{"-std=c++20",      "-fPIC",
                                       "-fopenmp",        "-fdiagnostics-color=never",
                                       "-fmax-errors=20", "-Wl,-z,defs,-z,now,-z,noexecstack"};
 
-// Of a library of objects in CUDA: as nvcc links one, see cuda_flags().
+// For linking CUDA objects into a library, as nvcc would; see cuda_flags().
 const std::vector<std::string> kCudaLinkFlags{
     "-shared", "-pthread", "-fdiagnostics-color=never",
     "-Wl,-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols,--warn-once"};
-// Of an object of objects.
+// For joining objects into one object.
 const std::vector<std::string> kJoinFlags{"-r", "-nostdlib", "-fdiagnostics-color=never"};
 
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
 constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
-constexpr std::size_t kLogLimit = 1 << 20;    // captured of the beginning
-constexpr std::size_t kTailLimit = 64 << 10;  // and of the end, where the linker speaks
+constexpr std::size_t kLogLimit = 1 << 20;    // bytes kept of the beginning
+constexpr std::size_t kTailLimit = 64 << 10;  // bytes kept of the end, where linker messages are
 constexpr std::size_t kLibraryLimit = 128u << 20;
 
-// For the sandbox's user to enter and read, whatever the umask.
+// Creates a folder that the sandbox's user can enter and read, regardless of the umask.
 void make_folder(const fs::path& path) {
   fs::create_directories(path);
   fs::permissions(path, fs::perms(0755));
 }
 
-// A folder in the cache's workplace that is removed at the end.
+// A temporary folder in the cache's workplace; removed on destruction.
 struct BuildFolder {
   explicit BuildFolder(const fs::path& parent) {
     static std::atomic<unsigned> next{0};
@@ -106,7 +106,7 @@ struct CompilerRun {
   sandbox::Exit exit;
 };
 
-// Collects the compiler's output until it ends or its time is up.
+// Collects the compiler's output until it exits or its time is up.
 CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   CompilerRun run;
   std::string tail;
@@ -161,7 +161,7 @@ std::optional<std::string> fetch(const fs::path& from) {
   return bytes;
 }
 
-// Those of the names that an object defines, one line each, from what the linker tells of traced
+// The names that an object defines, one line each, according to the linker's output about traced
 // symbols.
 std::string defined_among(const std::vector<std::string>& names, const std::string& log) {
   std::string found;
@@ -172,7 +172,8 @@ std::string defined_among(const std::vector<std::string>& names, const std::stri
   return found;
 }
 
-// In tiers that share the host's tree the compiler knows its files by names that nobody needs.
+// Strips the outside folder from paths: in tiers that share the host's file tree the compiler
+// prints full paths.
 std::string with_names_inside(std::string log, const fs::path& folder) {
   const std::string outside = folder.string() + "/";
   for (std::size_t at = 0; (at = log.find(outside, at)) != std::string::npos;) {
@@ -181,8 +182,8 @@ std::string with_names_inside(std::string log, const fs::path& folder) {
   return log;
 }
 
-// A compiler that finds no room for its files fails, which is no fault of the sources. Sources can
-// make it print anything, so what it prints counts only where there is little room indeed.
+// A full disk makes the compiler fail through no fault of the sources. Sources can make it print
+// anything, so its message counts only if there really is little room.
 void require_room(const fs::path& folder, const std::string& log) {
   constexpr std::uint64_t kNone = 16u << 20, kLittle = 1u << 30;
   struct statvfs disk {};
@@ -198,7 +199,7 @@ void require_room(const fs::path& folder, const std::string& log) {
   }
 }
 
-// What -march=native depends on.
+// The CPU facts that -march=native depends on.
 std::string cpu_identity() {
   std::ifstream in("/proc/cpuinfo");
   std::string identity;
@@ -245,7 +246,7 @@ Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_
 
 namespace {
 
-// `target` is of C++.
+// `target` applies to C++ only.
 std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture,
                                   const std::string& target) {
   if (request.language == Language::cuda) {
@@ -306,7 +307,7 @@ BuildResult Builder::build(const BuildRequest& request) {
   }
 }
 
-// In the order of trying.
+// In the order they are tried.
 std::vector<std::string> Builder::architectures(const BuildRequest& request) const {
   if (request.language != Language::cuda) return {""};
   return {std::begin(kCudaArchitectures), std::end(kCudaArchitectures)};
@@ -321,7 +322,7 @@ BuildResult Builder::look_up_or_compile(const BuildRequest& request) {
   }
   if (auto found = look_up(request)) return *found;
   const FileLock lock = cache_.lock(entry_name(request, architectures(request).front()));
-  if (auto found = look_up(request)) return *found;  // who held the lock has built it
+  if (auto found = look_up(request)) return *found;  // built by the previous holder of the lock
   for (const std::string& architecture : architectures(request)) {
     result = compile(request, architecture);
     if (result.record.verdict != Verdict::build_error || !lacks_features(result.record.log)) break;
@@ -336,7 +337,7 @@ std::optional<BuildResult> Builder::look_up(const BuildRequest& request) {
     BuildResult result;
     if (request.warnings) {
       result.warnings = kept_warnings(entry_name(request, architecture));
-      if (!result.warnings) continue;  // the cache lost them
+      if (!result.warnings) continue;  // evicted from the cache
     }
     result.library = *library;
     result.record.cached = true;
@@ -402,14 +403,14 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
   return argv;
 }
 
-// As the record shows it, the same whether the sources are compiled or were before.
+// The command shown in the record; the same whether the result is fresh or cached.
 std::string Builder::command_line(const BuildRequest& request,
                                   const std::string& architecture) const {
   return fmt::format("{}",
                      fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
 }
 
-// The compiler without its command line: what it may see and use.
+// The compiler without its command line: mounts, limits and environment.
 sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
   sandbox::Program program;
   program.policy = sandbox::Policy::compiler;
@@ -487,7 +488,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
         result.record.log;
   } else if (run.exit.status != 0) {
     require_room(folder.path, run.log);
-    // A compiler that dies of a limit reports itself killed, or an internal error after SIGXFSZ.
+    // A compiler killed by a limit reports that it was killed, or an internal error after SIGXFSZ.
     const bool limit = WIFSIGNALED(run.exit.status) ||
                        run.log.find("out of memory") != std::string::npos ||
                        run.log.find("virtual memory exhausted") != std::string::npos ||
@@ -515,7 +516,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
     result.record.log = "the compiler left no usable file\n" + result.record.log;
   }
   if (request.warnings && run.cut && result.record.verdict != Verdict::ok) {
-    // So many warnings that what is wrong may be among what was thrown away.
+    // With this many warnings, the errors may be in the part of the log that was cut.
     BuildRequest quiet = request;
     quiet.warnings = false;
     return compile(quiet, architecture);

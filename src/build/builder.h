@@ -18,54 +18,54 @@
 namespace assay {
 
 struct BuildRequest {
-  // Every .cpp and .cc is compiled, or every .cu where the language is CUDA; the rest can be
+  // Every .cpp and .cc is compiled, or every .cu if the language is CUDA; other files can be
   // included.
   std::vector<SourceFile> sources;
-  std::vector<SourceFile> headers;  // the challenge's abi.h and what else may be included
+  std::vector<SourceFile> headers;  // the challenge's abi.h and other headers it offers
   double time_limit_s = 60;
   Language language = Language::cpp;
-  // CUDA only: beside the PTX also the machine code made from it, which a real GPU runs, and which
-  // tells the simulator how many registers kernels take.
+  // CUDA only: besides the PTX, also generate machine code from it, which a real GPU runs and which
+  // tells the simulator how many registers kernels use.
   bool machine_code = false;
-  // Have the compiler warn (-Wall -Wextra), which changes nothing of what it makes.
+  // Enable compiler warnings (-Wall -Wextra); they do not change the output.
   bool warnings = false;
   bool for_speed = true;  // C++ only: -O3; else -O1, which compiles in a third to half the time
-  // Make an object of one source instead of a library; or link the objects of such requests into a
-  // library, without the names of what is local to them. In C++, and wherever there are objects to
-  // link, sources may be assembly (.s).
+  // Make an object from one source instead of a library; or link `objects` of such requests into a
+  // library, stripped of local names. In C++, and wherever there are objects to link, sources may
+  // be assembly (.s).
   bool object = false;
-  // Make the assembly of one source, as text. Of CUDA it is that of the host code, which holds the
-  // PTX, and assembles like that of C++; the PTX names no lines of the source.
+  // Make the assembly of one source, as text. For CUDA it is the host code's assembly, which
+  // contains the PTX and assembles like that of C++; the PTX holds no source line information.
   bool assembly = false;
   std::vector<std::filesystem::path> objects{};
-  // CUDA only, of a request for an object of `objects`: names that none of these may define,
-  // because they are those of the process that is to load it.
+  // CUDA only, if `objects` are joined into an object: names that none of them may define, because
+  // they belong to the process that will load it.
   std::vector<std::string> reserved{};
-  // The names that such a library shows, no others; empty: all that are global.
+  // The only names that such a library exports; empty: all global ones.
   std::vector<std::string> exports{};
 };
 
 struct BuildResult {
   BuildRecord record;
-  // Or the object; empty unless record.verdict is ok. Lasts as long as the builder.
+  // The library or object; empty unless record.verdict is ok. Lasts as long as the builder.
   std::filesystem::path library;
-  // Of a request that asks for them and was built, now or before.
+  // Set if the request asked for them and was built, now or earlier.
   std::optional<CompilerWarnings> warnings{};
 };
 
 class Builder {
  public:
-  // `root` holds include/assay; `cache` is created. C++ is compiled for `target`. Throws Error when
-  // there is no compiler, or this machine does not run what is compiled for that.
+  // `root` holds include/assay; `cache` is created. C++ is compiled for `target`. Throws Error if
+  // there is no compiler, or if this machine cannot run code for the target.
   Builder(sandbox::Tier, std::filesystem::path root, std::filesystem::path cache,
           std::uint64_t cache_limit = kDefaultCacheLimit, std::string target = kNativeTarget);
 
-  // Thread-safe; what others are building already, in this process or another, is waited for. Never
-  // throws for a fault of the sources, and nothing but Error. CUDA without a toolkit is skipped.
+  // Thread-safe; waits for an identical build already running in this or another process. Throws
+  // nothing but Error, and never for a fault of the sources. CUDA without a toolkit is skipped.
   BuildResult build(const BuildRequest&);
 
-  // Compiles a line of C++ in the sandbox, whatever the cache holds, and loads it there. Throws
-  // Error with the cause when submissions cannot be run here.
+  // Compiles a line of C++ in the sandbox, bypassing the cache, and loads it there. Throws Error
+  // with the cause if submissions cannot be run here.
   void check();
 
   const std::string& compiler() const { return compiler_; }         // path
@@ -75,9 +75,9 @@ class Builder {
   const BuildCache& cache() const { return cache_; }
 
  private:
-  // `architecture` is that of PTX, "" for C++.
+  // `architecture` is the PTX architecture, "" for C++.
   std::string entry_name(const BuildRequest&, const std::string& architecture) const;
-  // The compiler's command line with the folders as it sees them.
+  // The compiler's command line, with folders as seen inside the sandbox.
   std::vector<std::string> arguments(const BuildRequest&, const std::string& architecture,
                                      const std::string& source, const std::string& abi,
                                      const std::string& out) const;
@@ -97,7 +97,7 @@ class Builder {
   std::vector<SourceFile> public_headers_;  // include/assay's C headers, for submissions
 };
 
-// A command that compiles an answer as the builder does, in a folder that holds it and abi.h.
+// A command that compiles a submission as the builder does, in a folder that holds it and abi.h.
 std::string public_command(Language);
 
 // g++ from PATH or the environment variable ASSAY_CXX; throws Error with the remedy.

@@ -22,8 +22,8 @@ struct Entry {
   std::uint64_t bytes = 0;
 };
 
-// What follows the hash in the name; "" when it is no name of the cache's. People may choose a
-// folder with files of their own, which are left alone.
+// The part of the name after the hash; "" if it is not a cache file. Users may choose a folder that
+// holds other files, which are left alone.
 std::string after_hash(const fs::path& path) {
   constexpr std::size_t kHash = 64;
   const std::string name = path.filename();
@@ -42,7 +42,7 @@ std::uint64_t on_disk(std::uint64_t bytes) {
   return (bytes + kBlock - 1) / kBlock * kBlock;
 }
 
-// Other processes may remove entries at the same time: what is gone is left out.
+// Skips entries that other processes remove meanwhile.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   std::error_code ec;
@@ -61,7 +61,7 @@ std::uint64_t total(const std::vector<Entry>& entries) {
   return bytes;
 }
 
-// build-<pid>-<n>, as versions before workplaces had them, of a process that is no more.
+// True for build-<pid>-<n>, as versions before workplaces made them, if the process is gone.
 bool is_old_build_folder(const fs::path& path) {
   int pid = 0, end = 0;
   const std::string name = path.filename();
@@ -76,7 +76,7 @@ bool is_forgotten(const fs::path& temporary) {
   return !gone && fs::file_time_type::clock::now() - written > std::chrono::hours(1);
 }
 
-// What killed processes left beside their workplaces.
+// Removes what killed processes left outside their workplaces.
 void remove_remains(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
@@ -91,7 +91,7 @@ void remove_remains(const fs::path& folder) {
   }
 }
 
-// False when there is no such file. The contents stay as long as the new name does.
+// False if there is no such file. The contents last as long as the new name does.
 bool link_or_copy(const fs::path& from, const fs::path& to) {
   if (::link(from.c_str(), to.c_str()) == 0 || errno == EEXIST) return true;
   if (errno == ENOENT) return false;
@@ -99,15 +99,15 @@ bool link_or_copy(const fs::path& from, const fs::path& to) {
     write_file_atomically(to, read_file(from));
   } catch (const Error&) {
     std::error_code ec;
-    if (!fs::exists(from, ec)) return false;  // another process has removed it
+    if (!fs::exists(from, ec)) return false;  // removed by another process
     throw;
   }
   return true;
 }
 
-// Whatever the umask, libraries are for the sandbox's user to read.
+// Makes a file readable for the sandbox's user, regardless of the umask.
 void show(const fs::path& file) {
-  std::error_code ec;  // not ours: then its owner has done so
+  std::error_code ec;  // if it is not ours, its owner has done so
   fs::permissions(file, fs::perms(0644), ec);
 }
 
@@ -149,7 +149,7 @@ void BuildCache::hold(const std::string& name, std::string_view contents) {
 fs::path BuildCache::share(const std::string& name, std::size_t bytes) {
   fs::path own = workplace() / name;
   link_or_copy(own, folder_ / name);
-  // Looking through the whole folder each time would cost more than it keeps tidy.
+  // Scanning the whole folder each time would cost more than it is worth.
   if ((added_ += on_disk(bytes)) > limit_ / 64) evict();
   return own;
 }

@@ -51,8 +51,8 @@ std::vector<std::string> cuda_flags(const std::string& architecture, bool machin
   constexpr std::string_view kVirtual = "compute_", kReal = "sm_";
   const std::string code = std::string(kReal) + architecture.substr(kVirtual.size()),
                     made = machine_code ? fmt::format("[{},{}]", architecture, code) : architecture;
-  // Undefined symbols are warnings of the linker, so that those of the CUDA runtime can be told
-  // from others.
+  // The linker only warns of undefined symbols, so that those of the CUDA runtime can be told from
+  // others.
   return {"-std=c++20",
           "-O3",
           "-lineinfo",

@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-// It becomes a word of a shell's.
+// The target becomes a word in a shell command.
 bool is_plain(const std::string& target) {
   return !target.empty() && std::ranges::all_of(target, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+';
@@ -46,7 +46,7 @@ std::set<std::string> instruction_sets(const std::string& compiler, const std::s
         "x86-64-v3 or znver4",
         compiler, printable(target, 1, 60)));
   }
-  // "#define __AVX2__ 1"; names of processors are in small letters.
+  // "#define __AVX2__ 1"; lower-case names are processors.
   std::set<std::string> sets;
   std::istringstream lines(macros);
   for (std::string line; std::getline(lines, line);) {

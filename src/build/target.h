@@ -1,5 +1,5 @@
-// The processor that answers in C++, and what they are measured against, are compiled for: a name
-// that the compiler takes after -march=.
+// The processor for which C++ submissions and their baselines are compiled: a name the compiler
+// accepts after -march=.
 #pragma once
 
 #include <set>
@@ -8,10 +8,10 @@
 namespace assay {
 
 // "AVX2", "FMA" ...: the instruction sets that code for the target may use, as the compiler's
-// macros name them. Throws Error with the remedy when the compiler does not know the target.
+// macros name them. Throws Error with the remedy if the compiler does not know the target.
 std::set<std::string> instruction_sets(const std::string& compiler, const std::string& target);
 
-// Throws Error when code for the target does not run on this machine, with what it lacks.
+// Throws Error, naming what is missing, if code for the target does not run on this machine.
 void require_target(const std::string& compiler, const std::string& target);
 
 }  // namespace assay

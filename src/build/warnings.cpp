@@ -13,7 +13,7 @@ namespace assay {
 namespace {
 
 constexpr std::size_t kMostKept = 5, kLongestKept = 240;
-constexpr std::string_view kSources = "/src/";  // where the compiler sees the answer
+constexpr std::string_view kSources = "/src/";  // the submission's folder inside the sandbox
 
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
@@ -23,7 +23,7 @@ std::string_view take_line(std::string_view& text) {
 }
 
 // "FILE:3:7: warning: " of g++, "FILE(3): warning #177-D: " of nvcc. Quoted source is indented.
-// What the linker says of symbols looks much the same, and is no warning of the compiler.
+// Linker messages about symbols look much the same, but are not compiler warnings.
 bool warns_as_gcc(std::string_view line) {
   const std::size_t at = line.find(": warning: ");
   return !line.starts_with(' ') && at != std::string_view::npos && at > 0 && line[at - 1] >= '0' &&
@@ -33,8 +33,8 @@ bool warns_as_nvcc(std::string_view line) {
   return !line.starts_with(' ') && line.find("): warning #") != std::string_view::npos;
 }
 
-// "In function 'f':", "In file included from", "FILE:3:7:   required from here": they stand before
-// a warning or an error.
+// "In function 'f':", "In file included from", "FILE:3:7: required from here": lines that precede a
+// warning or an error.
 bool leads_to_another(std::string_view line) {
   return line.starts_with("In ") || line.find(": In ") != std::string_view::npos ||
          line.find(": At ") != std::string_view::npos ||
@@ -74,7 +74,7 @@ std::string without_warnings(std::string_view log) {
     const std::string_view line = take_line(log);
     const std::string_view with_end = whole.substr(0, whole.size() - log.size());
     if (leads_to_another(line)) {
-      if (!after_leading) leading.clear();  // of a warning that was dropped
+      if (!after_leading) leading.clear();  // they belong to a dropped warning
       leading += with_end;
       after_leading = true;
       continue;

@@ -1,4 +1,4 @@
-// What the compiler warned of, out of what it printed.
+// Extracts compiler warnings from the compiler's output.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace assay {
 
-// Of g++ and of nvcc, which reads a source twice and warns of the same twice: each counts once.
+// Warnings of g++ and nvcc. nvcc reads a source twice and repeats its warnings; each counts once.
 // `cut`: see CompilerWarnings.
 CompilerWarnings warnings_in(std::string_view log, bool cut);
 
-// The log without the warnings of g++, so that errors come first. Those of nvcc's own stay.
+// The log without g++'s warnings, so that errors come first. nvcc's own warnings stay.
 std::string without_warnings(std::string_view log);
 
-// As a file of the cache, and back; nothing when it is no such file.
+// To the text of a cache file and back; nothing if the text is malformed.
 std::string warnings_text(const CompilerWarnings&);
 std::optional<CompilerWarnings> warnings_from(std::string_view text);
 

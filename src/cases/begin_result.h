@@ -1,4 +1,4 @@
-// The result of a case before anything is known of it.
+// The result of a case that has not run yet.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the cases of one cell are run with.
+// Everything needed to run the cases of one cell.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One case with inputs drawn from a seed and its reference, ready to be run by several workers that
-// share an input arena.
+// One case: inputs drawn from a seed, and the reference. Several workers that share an input arena
+// can run it.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace assay::cases {
 
-// What does not depend on the seed.
+// The part of a case that does not depend on the seed.
 struct PlannedCase {
   const CaseSpec* spec = nullptr;
   CasePlan plan;
   processes::Layout layout;
 };
 
-// Throws ChallengeError, the challenge's mistake, where outputs are due in no phase that there
-// is, or where a case goes on after its timed phase although that owes nothing: what is not due
-// then can be done when the clock stands.
+// Throws ChallengeError (a mistake in the challenge) if an output is due in a phase that does not
+// exist, or if phases follow a timed phase at whose end no output is due: work not due by then
+// could be done while the clock is stopped.
 PlannedCase plan_case(const Challenge&, const CaseSpec&,
                       processes::Memory = processes::Memory::host, std::size_t skew = 0);
 
@@ -36,14 +36,14 @@ class CaseInput {
   // running.
   void draw(std::uint64_t seed);
 
-  // Readies one worker's output arena and the device's: fresh poison, first contents of inout
-  // buffers; inputs of later phases are hidden again.
+  // Prepares one worker's output arena and the device arena: writes fresh poison and the first
+  // contents of inout buffers, and hides the inputs of later phases again.
   void begin(std::byte* output, std::uint64_t poison_seed) const;
-  // Shows the inputs of `phase`.
+  // Makes the inputs of `phase` visible to the worker.
   void reveal(int phase) const;
 
-  // Views for check() and callbacks(): true inputs, and outputs in the given arena. Those of sparse
-  // buffers hold until another arena is given.
+  // Views for check() and callbacks(): the real inputs, and the outputs in the given arena. Views
+  // of sparse buffers stay valid until another arena is given.
   std::vector<BufferView> views(std::byte* output) const;
   // What inout buffers hold when a worker begins; other views are empty.
   std::vector<BufferView> first_contents() const;
@@ -54,11 +54,12 @@ class CaseInput {
   const Reference& reference() const { return *reference_; }
 
  private:
-  // Buffers whose contents are not in the arena from the start: inputs of later phases and inouts.
+  // True for buffers whose contents are not in the arena from the start: inputs of later phases,
+  // and inouts.
   bool staged(std::size_t i) const;
-  // The arena of a buffer, given that of outputs.
+  // The base of the arena that holds the buffer; `output` is the base of the output arena.
   std::byte* base(std::size_t i, std::byte* output) const;
-  // With those of outputs in the arena, if there is one.
+  // Includes the windows of outputs if `output` is not null.
   const processes::Windows& windows(std::byte* output) const;
 
   const Challenge& challenge_;

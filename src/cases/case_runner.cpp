@@ -12,14 +12,14 @@
 namespace assay::cases {
 namespace {
 
-// Of an arena: so that a few sizes do for all cases.
+// Rounds an arena size up, so that a few sizes serve all cases.
 std::size_t rounded(std::size_t bytes) {
   return std::bit_ceil(std::max<std::size_t>(bytes, 1u << 20));
 }
 
 }  // namespace
 
-// Arenas that are too small, and the worker that has mapped them, give way to larger ones.
+// Replaces arenas that are too small, along with the worker that has mapped them, by larger ones.
 void CaseRunner::make_room(std::size_t input, std::size_t output, std::size_t device) {
   const bool on_device = bench_.settings.device.has_value();
   const bool fits =
@@ -75,11 +75,11 @@ CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   Trace trace;
   Ran ran{execute(bench_.world, *worker_, input, options, bench_.account, &trace),
           trace.allocations};
-  check_stop();  // what ran ended with the request: the result says nothing
+  check_stop();  // a stop request also kills the worker: the result means nothing
   ran.result.seed = seed;
   ++bench_.account.cases;
-  // What a handle holds that was not destroyed would be missing in the cases to come, and an error
-  // on the device stays with the process.
+  // Memory held by a handle that was not destroyed would be missing in later cases, and a device
+  // error stays with the process.
   const bool spoilt = windows || !worker_->alive() || trace.kept_blocks != 0 ||
                       (on_device && ran.result.verdict != Verdict::ok);
   if (spoilt) worker_.reset();

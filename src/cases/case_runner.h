@@ -1,5 +1,5 @@
-// Runs cases that nobody planned together, one after the other, against one library: for draws that
-// are made while it goes on.
+// Runs cases one after another against one library, without planning them together, for cases that
+// are drawn while the run goes on.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace assay::cases {
 
 class CaseRunner {
  public:
-  // The bench's references must outlive it. With find_leaks, blocks of ctx->alloc that a case
-  // leaves behind fail it.
+  // The bench's references must outlive it. With find_leaks, a case that leaves ctx->alloc blocks
+  // unfreed fails.
   CaseRunner(const Bench& bench, bool find_leaks) : bench_(bench), find_leaks_(find_leaks) {}
 
   struct Ran {
     CaseResult result;
-    std::uint64_t allocations = 0;  // that the case asked for, as the worker says
+    std::uint64_t allocations = 0;  // requested by the case, as the worker reports
   };
 
-  // In the worker of the case before, if that lives.
+  // Reuses the worker of the previous case if it is still alive.
   Ran run(const CaseSpec&, std::uint64_t seed);
 
  private:

@@ -1,4 +1,4 @@
-// The challenges compiled in, found by folder when configuring.
+// The challenges compiled in, found by folder at configure time.
 #pragma once
 
 #include <span>

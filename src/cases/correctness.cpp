@@ -57,8 +57,9 @@ class Session {
       ++account_.cases;
       stopped = stop_at_failure && is_failure(results[i]);
     }
-    // Where nothing failed and no kernel ran, what the simulator lacks is nobody's fault: nothing
-    // is graded. Else the results stand, so that no answer can escape them by asking for a GPU.
+    // If no case failed and no kernel ran, the simulator lacks a feature and the submission is not
+    // to blame: nothing is graded. Otherwise the results stand, so that no submission can escape
+    // them by asking for a GPU.
     const bool graded =
         std::ranges::any_of(results, &is_failure) || std::ranges::any_of(results, &ran_kernels);
     if (!needs_gpu_.empty() && !graded) {
@@ -84,7 +85,7 @@ class Session {
     return order;
   }
 
-  // Whose memory or speed must not hang on the cases before.
+  // True for cases whose memory or speed must not depend on earlier cases.
   static bool needs_fresh_worker(const CaseSpec& spec) {
     return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed ||
            spec.deterministic;
@@ -94,7 +95,7 @@ class Session {
     return begin_result(challenge_, *planned.spec, verdict, std::move(detail));
   }
 
-  // A loaded worker, or why there is none.
+  // Starts a worker and loads the library. Returns the failure, or nothing on success.
   std::optional<processes::Outcome> start_worker(const PlannedCase& planned) {
     const Charge charge(account_.workers);
     ++account_.workers_started;
@@ -113,14 +114,14 @@ class Session {
   CaseResult run_case(const PlannedCase& planned) {
     CaseResult result = attempt_case(planned);
     result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
-    // To lose a device costs as much as a time limit, and says as much about the cases to come.
+    // Losing a device costs as much time as a time limit, and predicts as much about later cases.
     const bool lost = worker_ != nullptr && worker_->device_lost();
     if (lost || result.verdict == Verdict::time_limit || result.verdict == Verdict::idle_limit) {
       ++timeouts_;
       last_timeout_ = result.verdict;
     }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
-    // What a handle holds that was not destroyed is no affair of the cases to come.
+    // Memory held by a handle that was not destroyed must not affect later cases.
     if (planned.spec->failing_allocation > 0) worker_.reset();
     if (!planned.layout.windows.empty()) worker_.reset();
     if (settings_.device) after_simulation(result);
@@ -154,7 +155,7 @@ class Session {
     return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
   }
 
-  // A run that is refused nothing must be right, and tells how many allocations there are.
+  // First runs with no allocation refused: that run must be correct, and counts the allocations.
   CaseResult refuse_last(PlannedCase planned) {
     CaseSpec spec = *planned.spec;
     planned.spec = &spec;
@@ -183,9 +184,9 @@ class Session {
     return execute(world_, *worker_, input, options, account_, trace);
   }
 
-  // Both runs must be right and agree in every byte. The second has a worker of its own and its
-  // buffers elsewhere: nothing is left of the first that could be given again. A simulated device
-  // would do the same twice, so blocks and warps of the second run come in another order.
+  // Both runs must be correct and agree in every byte. The second uses a fresh worker and places
+  // its buffers elsewhere, so that the first run leaves nothing to return again. A simulated device
+  // would behave the same twice, so the second run shuffles blocks and warps.
   CaseResult run_twice(const PlannedCase& planned) {
     Trace first, second;
     CaseResult result = run_once(planned, &first);
@@ -223,10 +224,10 @@ class Session {
   Verdict last_timeout_ = Verdict::time_limit;
 };
 
-// The cases of the spec that `wanted` takes, those of the run's seed drawn.
+// Runs the spec's cases that `wanted` accepts; drawn cases are drawn from the run's seed.
 std::vector<CaseResult> run_all(const Bench& bench, processes::Memory memory, bool stop_at_failure,
                                 const std::function<bool(const CaseSpec&)>& wanted) {
-  std::deque<draw::Drawn> drawn;  // keeps what planned cases refer to
+  std::deque<draw::Drawn> drawn;  // owns the specs that planned cases point to
   std::vector<PlannedCase> cases;
   for (const CaseSpec& spec : bench.spec().cases) {
     if (!wanted(spec)) continue;

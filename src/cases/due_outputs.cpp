@@ -5,7 +5,7 @@
 namespace assay::cases {
 namespace {
 
-// part(first byte, bytes): all of a buffer, or of a sparse one its pieces.
+// Calls part(first byte, bytes) once for a whole buffer, or for each piece of a sparse one.
 template <class Part>
 void for_each_part(const BufferPlan& buffer, std::size_t bytes, Part part) {
   if (buffer.pieces.empty()) return part(std::size_t{0}, bytes);

@@ -1,4 +1,4 @@
-// Outputs of one run as they stood when they were due.
+// Outputs of one run, as they were when they were due.
 #pragma once
 
 #include <cstddef>
@@ -11,28 +11,28 @@
 
 namespace assay::cases {
 
-// What was due before the last phase is copied then, because later phases can write there.
+// Outputs due before the last phase are copied when due, because later phases can overwrite them.
 class DueOutputs {
  public:
-  // `buffers`: all of the case, where the worker has them. The case must outlive this.
+  // `buffers`: all of the case's buffers, in the worker's arenas. The case must outlive this.
   DueOutputs(const PlannedCase& planned, std::vector<BufferView> buffers)
       : planned_(planned), buffers_(std::move(buffers)) {}
 
   // Whether an output is due when the phase ends.
   bool any(int phase) const;
-  // Copies those that are.
+  // Copies the outputs due when the phase ends.
   void take(int phase);
 
-  // All buffers: copies of outputs that were taken, the others where the worker has them.
+  // All buffers: copies of the outputs taken so far, the others in the worker's arenas.
   BufferViews buffers() const { return buffers_; }
 
-  // All that the submission may write to, as it stands.
+  // The current contents of everything the submission may write to.
   using Contents = std::vector<std::vector<std::byte>>;
   Contents contents() const;
-  // The first buffer that is not as it was, or "".
+  // The first buffer that has changed, or "".
   std::string changed_since(const Contents& before) const;
 
-  // The bytes of outputs that two runs must agree in.
+  // The output bytes that must be the same in two runs.
   std::vector<std::byte> compared() const;
 
  private:

@@ -27,17 +27,17 @@ CaseResult run_alone(const Bench& bench, const CaseSpec& c) {
   return result;
 }
 
-// Seconds that par takes for the case that sets the pace.
+// Seconds par takes for the case that sets the pace.
 double time_pace(const Bench& bench, const std::string& of, const std::filesystem::path& par) {
   Bench own = bench;
   own.settings.library = par;
   return time_par(own, *find_case(bench.spec(), of));
 }
 
-constexpr double kOwnShare = 0.25;  // of a pace's times
+constexpr double kOwnShare = 0.25;  // of the submission's own time for the pace case
 
-// How many times par's seconds the submission took for the case, each repetition beside par's: a
-// machine that is busy slows both.
+// The submission's time for the case as a multiple of par's. Each repetition is compared with the
+// par run beside it, because a busy machine slows both.
 std::optional<double> times_par(std::span<const CaseResult> timed, const std::string& name) {
   std::vector<double> ratios;
   for (const CaseResult& result : timed) {
@@ -61,7 +61,7 @@ std::vector<CaseResult> run_exclusive(const Bench& bench, std::span<const CaseSp
     CaseSpec as_run = *c;
     if (const std::string& of = c->pace.of; !of.empty()) {
       if (!paces.contains(of)) paces[of] = time_pace(bench, of, par());
-      // Never more than par's pace, which is also what answers get that were not timed.
+      // Never more than par's pace, which is also the budget of submissions that were not timed.
       const std::optional<double> slower = times_par(timed, of);
       const double share = slower ? std::min(kOwnShare * *slower, 1.0) : 1.0;
       as_run = paced(*c, share * paces[of]);

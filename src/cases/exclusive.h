@@ -1,5 +1,5 @@
-// Exclusive cases: they run with nothing beside them, because their result depends on the time they
-// get.
+// Exclusive cases: they run with nothing else running, because their result depends on the CPU time
+// they get.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace assay::cases {
 
-// The cases of the submission that the bench's settings name. Where cases have a pace, par is timed
-// first, once for all that share it; its library is asked for only then. Throws Error when par
+// Runs the cases against the submission that the bench's settings name. If cases have a pace, par
+// is timed first, once per pace case; its library is asked for only then. Throws Error if par
 // fails. Nothing else may run at the same time.
 //
-// `timed` are the submission's results so far. Where it passed the case that sets a pace, beside
-// par, its budget is no more than a quarter of what par's pace allows, at its own pace: an answer
-// that wants more time than it needs must be slow where time counts.
+// `timed` holds the submission's results so far. If it passed the case that sets a pace, timed
+// beside par, its budget is at most a quarter of what its own pace would give, and never more than
+// par's: a submission that wants more time than it needs must be slow where speed counts.
 std::vector<CaseResult> run_exclusive(const Bench&, std::span<const CaseSpec* const> cases,
                                       std::span<const CaseResult> timed,
                                       const std::function<std::filesystem::path()>& par);

@@ -21,8 +21,8 @@ void take_failure(CaseResult& result, const processes::Outcome& outcome) {
   result.detail = outcome.detail;
 }
 
-// What the device found counts beside how the call ended: the stronger verdict stands, both are
-// told.
+// Combines a device failure with the call's outcome: the stronger verdict wins, and both are
+// reported.
 void take_device_failure(CaseResult& result, const processes::DeviceReport& device) {
   const auto failure = processes::device_failure(device);
   if (!failure) return;
@@ -36,12 +36,12 @@ void take_device_failure(CaseResult& result, const processes::DeviceReport& devi
 
 double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 
-// Bytes, of the phases so far.
+// Bytes used in the phases so far.
 struct MemoryUse {
-  std::uint64_t scratch = 0;  // of ctx->alloc on the host, as the worker reports it
-  std::uint64_t grown = 0;    // the process, by the kernel's account
+  std::uint64_t scratch = 0;  // from ctx->alloc on the host, as the worker reports
+  std::uint64_t grown = 0;    // growth of the process, as the kernel counts it
   std::uint64_t device = 0;
-  std::uint64_t last_grown = 0, last_device = 0;  // in the latest phase alone
+  std::uint64_t last_grown = 0, last_device = 0;  // in the latest phase only
 
   void add(const processes::Outcome& outcome, std::uint64_t growth) {
     last_grown = growth;
@@ -51,7 +51,7 @@ struct MemoryUse {
     device = std::max(device, last_device);
   }
 
-  // The context allocator's count, unless the process grew by more than it explains.
+  // The context allocator's count, unless the process grew by more.
   std::uint64_t peak() const { return std::max(scratch, grown) + device; }
 
   MemoryAccount beyond(std::uint64_t elsewhere) const {
@@ -60,7 +60,7 @@ struct MemoryUse {
   }
 };
 
-// Readies input, outputs and worker.
+// Prepares input, outputs and worker.
 processes::Outcome begin(processes::Worker& worker, const CaseInput& input,
                          const ExecuteOptions& options) {
   const PlannedCase& planned = input.planned();
@@ -101,7 +101,7 @@ class Execution {
   }
 
  private:
-  // False where the worker did not come back as it should; the result says why.
+  // Returns false if the call did not complete normally; the result then says why.
   bool call(int phase) {
     {
       const Charge charge(account_.timing);
@@ -121,14 +121,15 @@ class Execution {
     if (overrun_.empty()) overrun_ = outcome_.overrun;
     if (options_.measure_memory) memory_.add(outcome_, worker_.peak_growth());
     kept_blocks_ += outcome_.kept_blocks;
-    // What a real GPU was measured at stands for the whole: beside it there is but the link.
+    // A time measured on a real GPU stands for the whole phase: the rest is only the link.
     const double measured = outcome_.device ? outcome_.device->seconds : 0;
     if (phase == planned_.plan.timed_phase) result_.seconds = measured > 0 ? measured : seconds;
     if (phase < planned_.plan.timed_phase && trace_ != nullptr) trace_->before_s += seconds;
     return true;
   }
 
-  // Fetches what is to be judged and keeps what later phases may change. False as above.
+  // Fetches the outputs to judge and copies those that later phases may change. False as for
+  // call().
   bool collect(int phase) {
     const bool last = phase + 1 == planned_.plan.phases || outcome_.status != ASSAY_OK;
     if (!last && !may_run_out() && !outputs_.any(phase)) return true;
@@ -154,7 +155,7 @@ class Execution {
     }
   }
 
-  // A call that returned ASSAY_ENOMEM, in a case of which an allocation was to be refused.
+  // Judges a call that returned ASSAY_ENOMEM in a case that refuses an allocation.
   void judge_refusal() {
     const std::string where =
         fmt::format("allocation {} was refused", planned_.spec->failing_allocation);
@@ -194,7 +195,7 @@ class Execution {
     }
   }
 
-  // What was found beside the outputs. The first that fails a right case is told.
+  // Adds findings other than wrong outputs. Only the first that fails a correct case is reported.
   void add_findings() {
     if (result_.verdict == Verdict::wrong_answer && !device_.refused.empty())
       result_.detail += "; " + device_.refused;
@@ -237,16 +238,16 @@ class Execution {
   const ExecuteOptions& options_;
   TimeAccount& account_;
   CaseResult& result_;
-  Trace* const trace_;  // null: nobody asks
+  Trace* const trace_;  // null: not wanted
   DueOutputs outputs_;
   const std::unique_ptr<CallbackServer> server_;
   std::optional<processes::BoundedServer> bounded_;
   processes::Outcome outcome_;  // of the latest call
   processes::DeviceReport device_;
   MemoryUse memory_;
-  DueOutputs::Contents before_;  // of the latest call, where an allocation is to be refused
+  DueOutputs::Contents before_;  // before the latest call, if an allocation is to be refused
   std::int64_t kept_blocks_ = 0;
-  std::string overrun_;  // the first of any call
+  std::string overrun_;  // the first in any call
 };
 
 }  // namespace

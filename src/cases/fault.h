@@ -1,4 +1,4 @@
-// A fault of the harness, whatever was thrown, as the verdict of the cell that met it.
+// Turns a fault of the harness (any exception) into the verdict of the cell it occurred in.
 #pragma once
 
 #include <exception>

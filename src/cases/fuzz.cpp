@@ -26,10 +26,10 @@ CaseSpec placeholder_of(const RandomSpace& space) {
   return c;
 }
 
-// Which of so many allocations are refused, one in each run: all, or a few where they are many.
+// Picks the allocations to refuse, one per run: all of them, or a random few if there are many.
 std::vector<std::uint64_t> positions(std::uint64_t allocations, std::uint64_t seed) {
   constexpr std::size_t kMost = 12;
-  constexpr std::uint64_t kListed = 10'000;  // what a worker reports may be anything
+  constexpr std::uint64_t kListed = 10'000;  // a worker may report any number
   std::vector<std::uint64_t> all(std::min(allocations, kListed));
   std::iota(all.begin(), all.end(), std::uint64_t{1});
   if (all.size() <= kMost) return all;

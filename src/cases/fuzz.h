@@ -1,5 +1,5 @@
-// Draws without end against one answer: each run once as it is and, where it succeeds, again with
-// one allocation after the other refused.
+// Fuzzes one submission with random draws: each runs once unchanged and, if it succeeds, again for
+// each allocation to be refused.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace assay::cases {
 
 class Fuzzer {
  public:
-  // The spec must have a space, and the bench's references must outlive it.
+  // The spec must have a random space, and the bench's references must outlive it.
   explicit Fuzzer(const Bench&);
 
   struct Step {
@@ -22,11 +22,11 @@ class Fuzzer {
     std::optional<Failure> failure;              // shrunk
   };
 
-  // A draw from the seed, its inputs from the same. Faults of the harness are an Error that names
-  // the draw.
+  // Makes a draw and its inputs from the seed. Throws Error, naming the draw, for faults of the
+  // harness.
   Step step(std::uint64_t seed);
-  // One draw as it is, with the allocation refused that it names, if any. Throws Error where it is
-  // no case.
+  // Runs one draw unchanged, refusing the allocation it names, if any. Throws Error if the draw is
+  // not a valid case.
   CaseResult replay(const nlohmann::json& draw, std::uint64_t seed);
 
  private:

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kMostBytes = 256u << 20;  // of all buffers of a case
 
-// f(array) for each piece of an array that a call has, until they hold `most` bytes or more: pieces
-// behind the end are no part of the case.
+// Calls f(array) for each piece of an array in the call, until they hold `most` bytes or more:
+// pieces past the end are not part of the case.
 template <class F>
 void each_piece(const RecordedCall& call, std::int32_t handle, std::size_t most, F f) {
   std::size_t bytes = 0;
@@ -30,7 +30,7 @@ void each_piece(const RecordedCall& call, std::int32_t handle, std::size_t most,
   }
 }
 
-// One piece behind the other.
+// The pieces of an array, concatenated.
 std::vector<std::byte> joined(const RecordedCall& call, std::int32_t handle, std::size_t most) {
   std::vector<std::byte> all;
   each_piece(call, handle, most, [&](const RecordedCall::Array& array) {
@@ -39,8 +39,8 @@ std::vector<std::byte> joined(const RecordedCall& call, std::int32_t handle, std
   return all;
 }
 
-// Whether the call's arrays fit the case's buffers. One may end sooner: a case has padding behind
-// the last row too.
+// Whether the call's arrays fit the case's buffers. An array may be shorter than its buffer,
+// because a case also pads the last row.
 bool agrees(const CasePlan& plan, const RecordedCall& call) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -94,7 +94,7 @@ std::optional<CaseSpec> GivenInputs::take(const RecordedCall& call) {
   return spec;
 }
 
-// Looked at in memory of its own, before there is a case.
+// Checks the inputs in temporary memory, before there is a case.
 bool GivenInputs::is_legal(const CaseSpec& spec, const CasePlan& planned) const {
   std::vector<std::vector<std::byte>> memory;
   std::vector<BufferView> views;

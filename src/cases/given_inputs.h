@@ -1,5 +1,5 @@
-// A challenge whose inputs are not drawn from a seed but those of a recorded call. All else, plan,
-// reference and check, is the challenge's own.
+// A challenge whose inputs come from a recorded call instead of a seed. Plan, reference and check
+// are those of the underlying challenge.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ class GivenInputs final : public Challenge {
   // The challenge must outlive it.
   explicit GivenInputs(const Challenge& of) : of_(of) {}
 
-  // The case that makes this call, or nothing where it cannot be judged. What is filled and run
-  // from now on is this call's, which must live that long.
+  // The case that makes this call, or nothing if it cannot be judged. From then on fill() uses this
+  // call's inputs, so the call must live that long.
   std::optional<CaseSpec> take(const RecordedCall&);
 
   CasePlan plan(const CaseSpec& spec) const override { return of_.plan(spec); }
@@ -46,7 +46,7 @@ class GivenInputs final : public Challenge {
   const RecordedCall* call_ = nullptr;
 };
 
-// The inputs in a few words: each array with its first values.
+// A short description of the inputs: each array with its first values.
 std::string describe_inputs(const CasePlan&, const RecordedCall&);
 
 }  // namespace assay::cases

@@ -7,7 +7,7 @@
 namespace assay::cases {
 namespace {
 
-// Why clocks may be low that nothing held down (GpuState::throttle_reasons).
+// Reasons for low clocks that do not count as throttling (GpuState::throttle_reasons).
 constexpr std::array<std::string_view, 3> kHarmless{"gpu_idle", "applications_clocks_setting",
                                                     "display_clock_setting"};
 

@@ -1,4 +1,4 @@
-// What the clocks of a real GPU did while a case was timed on it.
+// Tracks the clocks of a real GPU while a case is timed on it.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace assay::cases {
 
-// Whether power, heat or a fault held the clocks down between these states, or does in the second.
+// Whether power, heat or a fault throttled the clocks between the two states or at the second one.
 bool is_throttled(const GpuState& before, const GpuState& after);
 
 class GpuClocks {
@@ -17,7 +17,7 @@ class GpuClocks {
   void see(const GpuState&);
   void count(bool throttled);  // a repetition
 
-  // None where nothing was seen.
+  // Empty if nothing was seen.
   std::vector<Metric> metrics() const;
 
  private:

@@ -23,7 +23,7 @@ CheckResult checked(const Challenge& challenge, const FinishedRun& run) {
   return challenge.check(*run.spec, *run.plan, *run.reference, run.buffers, run.server);
 }
 
-// Where NaN must be written, a check cannot tell it from poison, see assay/poison.h.
+// If NaN is a required output, a check cannot tell it from poison; see assay/poison.h.
 void check_unwritten(const Challenge& challenge, const FinishedRun& run, CheckResult& check) {
   if (!check.pass ||
       !processes::replace_unwritten(*run.plan, *run.layout, run.buffers, run.poison_seed))

@@ -1,4 +1,5 @@
-// Outputs of one run of a case -> verdict. Used alike for submissions, baselines and examples.
+// Turns the outputs of one run of a case into a verdict. Submissions, baselines and examples are
+// judged the same way.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,13 @@ struct FinishedRun {
   std::uint64_t poison_seed = 0;
   std::int32_t status = 0;  // what the call returned
   const CallbackServer* server = nullptr;
-  const void* device = nullptr;  // base of the device arena, where the case has one
+  const void* device = nullptr;  // base of the device arena, if the case has one
 };
 
-// Status, canaries, untouched outputs and inouts where the call had to fail, then the challenge's check. Fills
-// verdict, error, bound, accuracy, detail and metrics. Where poison still stands in
-// outputs that pass, it gives way to a number.
+// Checks the status, the canaries, that outputs and inouts are untouched if the call had to fail,
+// then runs the challenge's check. Fills verdict, error, bound, accuracy, detail and metrics. If
+// outputs that pass still hold poison, the poison is replaced by a number and they are checked
+// again.
 void judge(const Challenge&, const FinishedRun&, CaseResult&);
 
 const char* status_name(std::int32_t status);  // "ASSAY_EINVAL"

@@ -1,5 +1,5 @@
-// Answers in CUDA on the real GPU of this machine: which cases they are put to. The host code of an
-// answer stays in its sandbox; only the device process sees the driver.
+// CUDA submissions on this machine's real GPU: which cases they run. A submission's host code stays
+// in its sandbox; only the device process sees the driver.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace assay::cases {
 
 enum class Sizes : std::uint8_t {
-  full,       // as on the CPU: a GPU is busy for longer than a launch takes
-  simulated,  // as on the simulator: what is measured can be compared with what is modelled
+  full,       // as on the CPU: the GPU is busy for longer than a launch takes
+  simulated,  // as on the simulator: measured times can be compared with the model's
 };
 
-// The challenge as a real GPU is put to it: spec_for(Device::cuda, ...), timed cases with the
-// parameters of `sizes`.
+// The challenge as run on a real GPU: spec_for(Device::cuda, ...), with the timed cases' parameters
+// chosen by `sizes`.
 ChallengeSpec spec_on_gpu(const ChallengeSpec& whole, Sizes sizes);
 
 }  // namespace assay::cases

@@ -1,4 +1,4 @@
-// How often a timed case is repeated. Pure.
+// Decides how often a timed case is repeated. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace assay::cases {
 
-// A slow submission is measured less often: repetitions stop when its calls have taken this long,
-// but not before kLeastRepetitions.
+// A slow submission is measured less often: repetitions stop once its calls have taken
+// kSubmissionBudget, but not before kLeastRepetitions.
 inline constexpr double kSubmissionBudget = 8;  // seconds
 inline constexpr int kLeastRepetitions = 3, kQuickRepetitions = 3;
-// Where the machine is busy the repetitions go on, up to so many times those of the spec and for so
-// long, until the interval of the submission's speed relative to par is this narrow over at least
-// so many rounds that were not disturbed.
+// On a busy machine repetitions go on, up to kMostTimes times the spec's count and for at most
+// kExtensionBudget, until the interval of the speed relative to par is no wider than kNarrow over
+// at least kLeastCalm undisturbed rounds.
 inline constexpr int kMostTimes = 4;
 inline constexpr double kExtensionBudget = 1.5;  // seconds
 inline constexpr double kNarrow = 1.06;          // high / low
 inline constexpr std::size_t kLeastCalm = 5;
 
-// What one submission's part in the case has come to.
+// One submission's measurements in the case so far.
 struct Measured {
   double called = 0;    // seconds in its own calls
   double extended = 0;  // seconds: its share of the rounds beyond those planned
@@ -36,8 +36,8 @@ class Repetitions {
   // Whether the submission takes part in the round.
   bool wants(int round, const Measured&) const;
 
-  // Naive keeps to its repetitions, and has a warm-up only in quick runs, where it is measured
-  // once: it is slow and only sets the scale.
+  // Naive never runs more than its own repetitions, because it is slow and only sets the scale. It
+  // warms up only in quick runs, where it is measured once.
   bool naive_takes_part(int round) const;
 
   bool is_extension(int round) const { return round >= planned_; }

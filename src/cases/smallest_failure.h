@@ -1,4 +1,4 @@
-// Drawn cases that failed, told by the simplest draw that fails in the same way.
+// Shrinks failed drawn cases to the simplest draw that fails in the same way.
 #pragma once
 
 #include <deque>
@@ -19,14 +19,14 @@ struct Failure {
   CaseResult result;
 };
 
-// Whether a verdict is worth to be shrunk: what a case of its own can show, in little time.
+// Whether a verdict is worth shrinking: one that a single case can reproduce quickly.
 bool can_shrink(Verdict);
 
 // The simplest draw found with the verdict of `failure`, on inputs of the same seed. Bounded in
-// runs and in time.
+// runs and time.
 Failure smallest_failure(CaseRunner&, const Bench&, const CaseSpec& placeholder, Failure);
 
-// Adds to the details of those results that belong to draws and failed, some at most.
+// Adds the draw to the details of failed results of drawn cases. Shrinks only the first few.
 void shrink_failures(const Bench&, const std::deque<draw::Drawn>&, std::vector<CaseResult>&);
 
 }  // namespace assay::cases

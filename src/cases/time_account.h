@@ -8,11 +8,11 @@
 namespace assay::cases {
 
 struct TimeAccount {
-  double submission = 0;  // calls into submissions, baselines and examples; seconds, as are all
+  double submission = 0;  // calls into submissions, baselines and examples; all in seconds
   double reference = 0;   // drawing inputs, fp64 references, checks
-  double timing = 0;      // what fair timing costs: cold caches, poison, warm-up of pages
+  double timing = 0;      // cost of fair timing: cold caches, poison, page warm-up
   double workers = 0;     // starting workers and loading submissions
-  double total = 0;       // everything, so that the rest is the harness's overhead
+  double total = 0;       // everything; the remainder is harness overhead
   int cases = 0, workers_started = 0;
 
   void add(const TimeAccount& other) {
@@ -26,7 +26,7 @@ struct TimeAccount {
   }
 };
 
-// To which several threads may add.
+// An account to which several threads may add.
 class SharedAccount {
  public:
   void add(const TimeAccount& account) {
@@ -43,7 +43,7 @@ class SharedAccount {
   TimeAccount total_;
 };
 
-// Adds the time of its life to one entry of an account.
+// Adds its own lifetime to one entry of an account.
 class Charge {
  public:
   explicit Charge(double& entry) : entry_(entry) {}

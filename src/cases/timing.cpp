@@ -26,8 +26,8 @@ namespace assay::cases {
 namespace {
 
 constexpr int kPings = 7;
-// What a submission may take in the phases before the timed one: so many times what par takes, and
-// this.
+// Time allowed for a submission in the phases before the timed one: kUntimedTimes times par's time
+// plus kUntimedSeconds.
 constexpr double kUntimedTimes = 20, kUntimedSeconds = 1;
 
 struct Entrant {
@@ -43,7 +43,7 @@ struct Contender {
   CaseResult result;
   std::vector<bool> throttled;  // of the result's samples: the GPU's clocks were held down
   double extended = 0;          // seconds: its share of the rounds beyond those planned
-  bool over = false;            // it failed, or has been measured enough
+  bool over = false;            // it failed, or has been measured often enough
 };
 
 class TimedCase {
@@ -79,7 +79,8 @@ class TimedCase {
     std::vector<CaseResult> results;
     for (Contender& c : contenders_) {
       c.result.metrics.push_back({kStolenShare, stolen});
-      // What naive brings to the host: more of it would be work that a GPU's clock does not see.
+      // Naive's traffic to the host, as a yardstick: more than that would be work that a GPU's
+      // clock does not see.
       if (naive_work_) add_metrics(c.result.metrics, *naive_work_, kNaivePrefix);
       std::ranges::copy(clocks_.metrics(), std::back_inserter(c.result.metrics));
       leave_out_throttled(c);
@@ -107,7 +108,7 @@ class TimedCase {
                                                 processes::Arena::Access::worker_writes);
   }
 
-  // Of a real GPU, where its state is told.
+  // The state of a real GPU, if it can be read.
   std::optional<GpuState> gpu_state() {
     if (!is_on_gpu() || !bench_.world.gpu_state) return std::nullopt;
     const Charge charge(account_.timing);
@@ -116,8 +117,8 @@ class TimedCase {
     return state;
   }
 
-  // A repetition in which clocks were held down says nothing of the submission's speed, as long as
-  // there are others. That of naive relative to par, which sets the scale, stays.
+  // Drops the submission's time in throttled repetitions, because it says nothing about its speed,
+  // as long as enough others remain. The naive and par times, which set the scale, stay.
   static void leave_out_throttled(Contender& c) {
     const auto calm = std::ranges::count(c.throttled, false);
     if (calm < kLeastRepetitions) return;
@@ -128,7 +129,8 @@ class TimedCase {
 
   bool is_on_gpu() const { return bench_.settings.device.has_value(); }
 
-  // Whether anybody takes part in the round; ends the case for those who have no need to.
+  // Whether any submission takes part in the round. Ends the case for those that need no more
+  // rounds.
   bool someone_wants(int round) {
     for (Contender& c : contenders_) {
       c.over =
@@ -151,8 +153,7 @@ class TimedCase {
     }
   }
 
-  // The time of a call that does nothing, taken with par's worker because a submission could answer
-  // slowly on purpose.
+  // Measures an empty call, with par's worker because a submission could answer slowly on purpose.
   void measure_protocol() {
     const Charge charge(account_.timing);
     std::vector<double> pings;
@@ -173,7 +174,7 @@ class TimedCase {
     c.over = true;
   }
 
-  // Those who are still in it, shuffled. Naive's turn is that of a null pointer.
+  // The contenders still in the case, shuffled. A null pointer stands for naive's turn.
   std::vector<Contender*> random_order(int round) {
     std::vector<Contender*> order;
     if (repetitions_.naive_takes_part(round)) order.push_back(nullptr);
@@ -209,8 +210,8 @@ class TimedCase {
     }
   }
 
-  // Submissions' scratch is poisoned while the old input still stands; the new one must stay
-  // unseen.
+  // Poisons the submissions' scratch while the old input is still in place, so that the new one
+  // stays unseen.
   void poison_scratch(int round) {
     if (repetitions_.naive_takes_part(round) && naive_.has_run) prepare(naive_);
     const Charge charge(account_.timing);
@@ -249,9 +250,9 @@ class TimedCase {
     c.throttled.push_back(throttled);
   }
 
-  // What comes before the timed phase is bounded by what par takes for it. The bound is wide,
-  // because it only has to keep whole results from being worked out there; what may be done once
-  // has timed cases.
+  // Bounds the time before the timed phase by par's time for it. The bound is wide: it only has to
+  // prevent whole results from being computed there. Work that is legitimately done once has timed
+  // cases of its own.
   void bound_untimed(Contender& c, int round) {
     const double par = par_.before_s, limit = kUntimedTimes * par + kUntimedSeconds;
     if (c.entrant.before_s <= limit) return;
@@ -263,7 +264,7 @@ class TimedCase {
   }
 
   double run_baseline(Entrant& baseline) {
-    const CaseResult run = run_once(baseline, !baseline.has_run);  // it is ours: judged once
+    const CaseResult run = run_once(baseline, !baseline.has_run);  // trusted code: judged once
     if (run.verdict != Verdict::ok) baseline_failed(baseline, run.verdict, run.detail);
     if (&baseline == &naive_) naive_work_ = simulated_work(run.metrics);  // none on the CPU
     return net_seconds(run);
@@ -287,7 +288,7 @@ class TimedCase {
     options.case_id = ++runs_;
     options.poison_seed = derive(seed_, "poison", runs_);
     options.make_resident = !entrant.has_run;
-    if (!is_on_gpu()) options.flush_caches = bench_.world.flush_caches;  // a GPU's are its own
+    if (!is_on_gpu()) options.flush_caches = bench_.world.flush_caches;  // a GPU has its own
     options.judge = judge;
     entrant.has_run = true;
     Trace trace;

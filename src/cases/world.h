@@ -1,5 +1,5 @@
-// Where cases meet the world: the compiler, worker processes, the clock, the caches. Tests bring a
-// world of their own.
+// The outside world as cases see it: the compiler, worker processes, the clock, the caches. Tests
+// substitute their own.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@
 
 namespace assay::cases {
 
-// A challenge that is compiled in.
+// A challenge compiled into the program.
 struct KnownChallenge {
-  std::uint32_t index = 0;  // by which workers know it
+  std::uint32_t index = 0;  // identifies it to workers
   const Challenge* challenge = nullptr;
 };
 
@@ -25,12 +25,12 @@ struct World {
   Compile compile;                                              // may be called by several threads
   processes::WorkerFactory make_worker;                         // likewise
   std::function<KnownChallenge(const std::string&)> challenge;  // throws Error for an unknown one
-  std::function<double()> now;                                  // seconds since some moment
-  std::string target = kNativeTarget;                           // that C++ is compiled for
-  std::filesystem::path kept;          // folder of what is found out once for all runs
+  std::function<double()> now;                                  // seconds since an arbitrary point
+  std::string target = kNativeTarget;                           // the target C++ is compiled for
+  std::filesystem::path kept;          // folder of results kept across runs
   std::function<void()> flush_caches;  // of every core
   std::function<Roofline()> roofline;  // of the machine, now
-  // Of the real GPU, now; empty where nobody tells.
+  // State of the real GPU, now; empty if there is no source for it.
   std::function<GpuState()> gpu_state;
 };
 

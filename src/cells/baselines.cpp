@@ -42,7 +42,7 @@ cases::BaselineLibraries Baselines::libraries(const ChallengeSpec& spec, Languag
 
 SimulatedWork Baselines::simulate(const ChallengeSpec& spec, const std::string& file,
                                   const std::string& case_name) const {
-  constexpr std::uint64_t kSeed = 1;  // not the run's: what is found is kept for all runs
+  constexpr std::uint64_t kSeed = 1;  // not the run's: the result is kept for all runs
   const fs::path built = library(spec, file);
   const fs::path kept = work_file(world_.kept, built, spec, case_name);
   if (const auto work = load_work(kept)) return *work;
@@ -68,7 +68,7 @@ std::optional<SimulatedWork> Baselines::work(const ChallengeSpec& spec, const st
   {
     const std::lock_guard lock(mutex_);
     const auto [at, is_new] = work_.try_emplace(key);
-    if (is_new) {  // runs in the thread that asks for it first
+    if (is_new) {  // runs in the thread that asks first
       at->second = std::async(std::launch::deferred, [=, this] {
                      return simulate(spec, file, case_name);
                    }).share();
@@ -77,7 +77,7 @@ std::optional<SimulatedWork> Baselines::work(const ChallengeSpec& spec, const st
   }
   try {
     return work.get();
-  } catch (...) {  // a retry shall try again
+  } catch (...) {  // a retry must start over
     const std::lock_guard lock(mutex_);
     work_.erase(key);
     throw;

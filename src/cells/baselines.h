@@ -1,5 +1,5 @@
-// The challenge's own implementations: naive and par as libraries, and what their kernels do on the
-// simulated GPU.
+// The challenge's own implementations: naive and par as libraries, and the work of their kernels on
+// the simulated GPU.
 #pragma once
 
 #include <filesystem>
@@ -17,23 +17,23 @@
 
 namespace assay::cells {
 
-// May be asked by several threads at once.
+// Thread-safe.
 class Baselines {
  public:
   Baselines(const cases::World& world, const RunOptions& options, cases::SharedAccount& account)
       : world_(world), options_(options), account_(account) {}
 
-  // Where a file such as naive.cpp lies: among the challenge's baselines, but for "par.cu", which
-  // is kernels/NAME.cu beside challenges/.
+  // The path of a file such as naive.cpp: in the challenge's baselines/, except "par.cu", which is
+  // kernels/NAME.cu beside challenges/.
   static std::filesystem::path path(const ChallengeSpec&, const std::string& file);
 
-  // The library of such a file. Throws Error when it does not compile.
+  // The library built from such a file. Throws Error if it does not compile.
   std::filesystem::path library(const ChallengeSpec&, const std::string& file) const;
   cases::BaselineLibraries libraries(const ChallengeSpec&, Language) const;  // of naive and par
 
-  // What the kernels of a file such as naive.cu do in a case; nothing where the challenge has no
-  // such file. Found out once and kept for later runs; other callers wait for that. Throws Error
-  // when the case fails.
+  // The work of the kernels of a file such as naive.cu in a case; nothing if the challenge has no
+  // such file. Computed once and kept for later runs; concurrent callers wait for it. Throws Error
+  // if the case fails.
   std::optional<SimulatedWork> work(const ChallengeSpec&, const std::string& file,
                                     const std::string& case_name);
 

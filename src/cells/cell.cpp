@@ -28,8 +28,8 @@ namespace assay::cells {
 namespace fs = std::filesystem;
 namespace {
 
-// Runs `step`. A fault of the harness, whatever was thrown, ends the cell, so that the others go
-// on. One that can pass by itself is kept with the cell, and the step is tried once more.
+// Runs `step`. A fault of the harness (any exception) ends only this cell, so that the others go
+// on. After a TransientFault the step is retried once, and the fault is recorded in the cell.
 template <class Step>
 void guard(CellResult& cell, Step step) {
   std::string passing;
@@ -45,10 +45,11 @@ void guard(CellResult& cell, Step step) {
   } catch (const std::exception& fault) {
     cases::end_with_fault(cell, fault);
   }
-  cell.faults.insert(cell.faults.begin(), std::move(passing));  // the step may have made the cell
+  cell.faults.insert(cell.faults.begin(), std::move(passing));  // the step may have replaced it
 }
 
-// The verdict that makes timing pointless: it does not load, or it keeps running into time limits.
+// The verdict that makes timing pointless: the library does not load, or cases keep hitting time
+// limits.
 std::optional<Verdict> why_not_time(const CellResult& cell) {
   int timeouts = 0;
   for (const CaseResult& c : cell.cases) {
@@ -59,7 +60,7 @@ std::optional<Verdict> why_not_time(const CellResult& cell) {
   return std::nullopt;
 }
 
-// Whether the cell is worth the time; where it is hopeless, the cases are recorded as not
+// Whether the cell is worth timing. If not because it is hopeless, records the cases as not
 // attempted.
 bool may_time(const Challenge& challenge, std::span<const CaseSpec* const> cases,
               CellResult& cell) {
@@ -170,7 +171,7 @@ bool bounds_resources(const ChallengeSpec& spec, const std::string& case_name) {
   });
 }
 
-// What cases of a simulated cell that measure speed or resources are graded by, besides the
+// Adds the yardsticks by which timed and resource cases of a simulated cell are graded, besides the
 // submission's own work.
 void add_scale(const Challenge& challenge, const ChallengeSpec& spec, Baselines& baselines,
                CaseResult& result) {
@@ -204,8 +205,8 @@ CellResult CellRunner::check_on_gpu(Device device, const ChallengeSpec& whole,
       cell.cases =
           simulated ? cases::run_simulated(bench, filter) : cases::check_on_gpu(bench, filter);
       account_.add(account);
-      // On a real GPU these are cases of resources: naive's part in them is what its host code asks
-      // for, which the simulator counts as well.
+      // On a real GPU these are resource cases: all they need of naive is what its host code
+      // requests, which the simulator counts as well.
       for (CaseResult& c : cell.cases) {
         if (c.verdict == Verdict::ok) add_scale(challenge_of(spec), spec, baselines_, c);
       }
@@ -228,7 +229,7 @@ CellResult CellRunner::check_built_on(Device device, const ChallengeSpec& spec,
 
 namespace {
 
-// What the problem needs, and what the machine could do in the minute in which it was timed.
+// Adds the least work the problem needs, and the machine's roofline at the time of timing.
 void add_floor(const Challenge& challenge, const ChallengeSpec& spec, const Roofline& roofline,
                CaseResult& result) {
   const CaseSpec& c = *find_case(spec, result.name);
@@ -292,7 +293,7 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
     for (std::vector<CaseResult>& results : timed) {
       for (CaseResult& result : results) add_floor(challenge_of(spec), spec, roofline, result);
     }
-    for (std::size_t i = 0; i < group.size(); ++i) {  // nothing that could fail half done
+    for (std::size_t i = 0; i < group.size(); ++i) {  // nothing here can fail halfway
       for (std::vector<CaseResult>& results : timed)
         group[i]->cases.push_back(std::move(results[i]));
       group[i]->finished_at = utc_now();
@@ -302,7 +303,7 @@ void CellRunner::time_together(const ChallengeSpec& spec, std::span<CellResult> 
     try {
       return time(ready);
     } catch (const std::exception& fault) {
-      // Each alone, so that it is not all who pay for it.
+      // Retry each cell alone, so one bad cell cannot fail the rest.
       for (CellResult* cell : ready)
         cell->faults.push_back("while timed with others: " + cases::fault_text(fault));
     }

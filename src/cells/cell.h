@@ -1,5 +1,5 @@
-// One cell of the board: a submission built, checked and timed, or on the simulated GPU checked and
-// counted. Grading comes after and is pure.
+// One cell of the board: a submission is built, checked and timed; on the simulated GPU its work is
+// counted instead of timed. Grading comes later and is pure.
 #pragma once
 
 #include <filesystem>
@@ -20,61 +20,62 @@
 
 namespace assay::cells {
 
-// What shows whether an example earns what its name states: of a wrong one the cases that it names;
-// with every_case all that make correctness too. A slow one must pass these, and a cheat may need
-// them to prepare what it does in the one it names. Timed as in a quick run.
+// The cases that show whether an example gets the verdict its name states: for a wrong one, the
+// cases it names, and with every_case all correctness cases too. A slow one must pass those, and a
+// cheat may need them to prepare its attack on the case it names. Timed as in a quick run.
 cases::CaseFilter cases_for(const Example&, bool every_case);
 
 class CellRunner {
  public:
   CellRunner(cases::World world, RunOptions options)
       : world_(std::move(world)), options_(std::move(options)) {}
-  CellRunner(const CellRunner&) = delete;  // what it holds refers to it
+  CellRunner(const CellRunner&) = delete;  // its members refer to it
   CellRunner& operator=(const CellRunner&) = delete;
 
-  // What check() runs; one that was rejected or does not compile says so in its record.
+  // Builds what check() runs. The record says so if the submission was rejected or does not
+  // compile.
   BuildResult build(const ChallengeSpec&, const Submission&);
-  // Steps of a cell. The first two may run in several threads at once, timing must be alone. Faults
-  // of the harness, whatever is thrown, become the verdict harness_error in cell.build. A step that
-  // met a TransientFault is tried once more, and who cannot be timed together is timed alone; then
-  // cell.faults says so.
-  // Build, untimed cases; of a submission on the simulated GPU all cases. The timed ones then hold
-  // what its kernels do and, where the challenge has them, what those of naive.cu and par.cu do on
-  // an input drawn alike. On a real GPU the options name its driver.
+  // Steps of a cell. The first two may run in several threads at once; timing must run alone. A
+  // fault of the harness (any exception) becomes the verdict harness_error in cell.build. A step
+  // that hits a TransientFault is retried once, and cells that cannot be timed together are timed
+  // one by one; cell.faults then says so. check() builds and runs the untimed cases; on the
+  // simulated GPU, all cases. The timed cases then hold the work of the submission's kernels and,
+  // if the challenge has them, that of naive.cu and par.cu on an input drawn the same way. On a
+  // real GPU the options name its driver.
   CellResult check(const ChallengeSpec&, const Submission&);
-  bool tries_own_tests() const;  // not in a partial run
+  bool tries_own_tests() const;  // false in a partial run
   // On up to `jobs` threads.
   void run_own_tests(const ChallengeSpec&, const Submission&, CellResult&, std::size_t jobs);
-  // The timed cases of several answers to one challenge on one device, in common rounds.
+  // Runs the timed cases of several submissions to one challenge on one device, in shared rounds.
   void time_together(const ChallengeSpec&, std::span<CellResult> cells);
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
-  // What answers that are timed share, to one challenge: baselines and, with own_tests, what these
-  // are tried on; in CUDA where the options name the driver of a real GPU, else in C++. The first
-  // user builds them; if they were built before, nobody waits. In any order and several at once;
-  // the spec must live as long.
+  // The builds that timed submissions to one challenge share: the baselines and, with own_tests,
+  // the implementations on which own tests run. In CUDA if the options name the driver of a real
+  // GPU, else in C++. The first user builds them; building them in advance spares that wait. They
+  // may run in any order and concurrently; the spec must outlive them.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
-  // Of these, naive and par in that language.
+  // Of these, only naive and par, in that language.
   std::vector<SharedBuild> baseline_builds(const ChallengeSpec&, Language);
 
-  // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed
-  // is compiled quickly rather than well.
+  // The same steps for an example, with the cases of cases_for(). A wrong one that is not timed is
+  // compiled with less optimisation, to save time.
   BuildResult build_example(const ChallengeSpec&, const Example&);
   CellResult check_built(const ChallengeSpec&, const BuildResult&, const cases::CaseFilter&);
-  // check() without the build, of the cases that the filter takes.
+  // check() without the build, for the cases that the filter accepts.
   CellResult check_built_on(Device, const ChallengeSpec&, const BuildResult&,
                             const cases::CaseFilter&);
-  // The cell of what was built, without cases: it can be timed though nothing was checked.
+  // A cell for this build, without cases: it can be timed without being checked first.
   CellResult begin_cell(const ChallengeSpec&, const BuildResult&);
-  // Of an example in CUDA, likewise.
+  // The same for a CUDA example, on the simulated GPU.
   CellResult simulate_built(const ChallengeSpec&, const BuildResult&, const cases::CaseFilter&);
-  // Of examples that one filter serves, so that they share the rounds of naive and par.
+  // Times examples that use the same filter, so that they share the rounds of naive and par.
   void time_examples(const ChallengeSpec&, std::span<CellResult>, const cases::CaseFilter&);
 
   cases::TimeAccount account() const { return account_.total(); }
 
  private:
-  // On the simulated or the real one.
+  // On the simulated or the real GPU.
   CellResult check_on_gpu(Device, const ChallengeSpec& whole, const BuildResult&,
                           const cases::CaseFilter&);
   CellResult new_cell(const ChallengeSpec&, const BuildResult&) const;

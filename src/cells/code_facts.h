@@ -9,7 +9,7 @@
 
 namespace assay::cells {
 
-// Of its sources, as they were built. Nothing where they are not known: see CellResult::code.
+// Facts about the sources as they were built. Nothing if they are not known; see CellResult::code.
 std::optional<CodeFacts> code_facts(const Submission&, const BuildResult&);
 
 }  // namespace assay::cells

@@ -29,7 +29,7 @@ std::string_view take_line(std::string_view& text) {
 
 // --- PTX
 
-// Each mangled name of the line has its new one.
+// The line, with each mangled name replaced by its new one.
 std::string renamed(std::string_view line, const std::string& prefix, Renamed& names) {
   std::string out;
   for_each_name(line, in_a_ptx_name, [&](std::string_view before, std::string_view name, auto) {
@@ -51,7 +51,8 @@ std::string idle_instruction(Random& random) {
                      random.below(1 << 30));
 }
 
-// Behind it the function may go on. What always leaves ends a path, behind which nothing stands.
+// True for instructions after which execution can continue. Nothing is added after one that always
+// leaves.
 bool goes_on(std::string_view line) {
   const bool instruction = line.size() > 2 && line[0] == '\t' && line.ends_with(';') &&
                            ((line[1] >= 'a' && line[1] <= 'z') || line[1] == '@');
@@ -101,8 +102,8 @@ std::string quads_of(const std::string& bytes) {
   return text;
 }
 
-// Of a container with one entry, which is PTX: the same around other text. sim/runtime/fat_binary.h
-// says what stands where.
+// Replaces the text in a container whose only entry is PTX. sim/runtime/fat_binary.h describes the
+// format.
 std::string with_ptx_disguised(const std::string& container, const Disguise& disguise,
                                Renamed& names) {
   constexpr std::uint16_t kPtx = 1;
@@ -123,7 +124,7 @@ std::string with_ptx_disguised(const std::string& container, const Disguise& dis
   return made;
 }
 
-// Of host code: the texts by which it registers names.
+// Renames the strings by which host code registers names.
 std::string with_names(std::string_view host, const Renamed& names) {
   constexpr std::string_view kText = "\t.string\t\"";
   std::string out;

@@ -34,7 +34,7 @@ constexpr std::size_t kRecordBytes = 64u << 20;
 constexpr double kRecordingLimit = 120, kReplayLimit = 60;  // seconds
 constexpr const char* kWitness = "worker/witness.cpp";
 
-// How witness.cpp calls the implementation, and what one that it lacks returns.
+// Declares how witness.cpp calls the implementation; functions it lacks return ASSAY_ENOTSUP.
 std::string implementation_header(const std::vector<std::string>& functions, const TestSlot& slot) {
   std::string text = "#pragma once\n#include \"abi.h\"\n";
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -69,12 +69,12 @@ Recording record(const cases::World& world, processes::WorkerSettings settings,
   settings.library = library;
   processes::Arena input("input", 4096 * 4, processes::Arena::Access::worker_reads);
   const auto worker = world.make_worker(settings, input, kRecordBytes, nullptr);
-  std::memset(worker->output(), 0, kRecordBytes);  // its memory is the harness's, not the tests'
+  std::memset(worker->output(), 0, kRecordBytes);  // charge it to the harness, not the tests
   if (worker->load().verdict == Verdict::ok) worker->self_test(kRecordingLimit, kInstructionLimit);
   return read_recording({worker->output(), kRecordBytes});
 }
 
-// One implementation, called as an answer is.
+// One implementation, called as a submission is.
 class Replay {
  public:
   Replay(const cases::World& world, const ChallengeSpec& spec,
@@ -82,7 +82,7 @@ class Replay {
          const TestSubject& subject)
       : world_(world), spec_(spec), settings_(settings), given_(given), subject_(subject) {}
 
-  // Ok or wrong_answer; else it says nothing of the implementation.
+  // Any verdict but ok or wrong_answer says nothing about the implementation.
   CaseResult run(const CaseSpec& spec) {
     constexpr std::uint64_t kSeed = 1;
     CaseResult result = runner().run(spec, kSeed).result;
@@ -139,7 +139,7 @@ std::optional<CaseSpec> case_of(cases::GivenInputs& given, const RecordedCall& c
     return given.take(call);
   } catch (const TransientFault&) {
     throw;
-  } catch (const std::exception&) {  // whatever stands in the record, it ends nothing
+  } catch (const std::exception&) {  // no record, however malformed, may end the ruling
     return std::nullopt;
   }
 }

@@ -10,7 +10,7 @@
 
 namespace assay::cells {
 
-// A file of examples/ and the verdict its name states.
+// A file in examples/, and the kind its name states.
 struct Example {
   enum class Kind { wrong, cheat, slow };
   Kind kind = Kind::wrong;
@@ -20,36 +20,37 @@ struct Example {
   std::vector<std::string> targets;  // cases named on the first line
 };
 
-// Examples of a challenge in one language (.cpp or .cu), sorted by name. Throws Error when a first
-// line is malformed or names an unknown case, or in CUDA one that is not run on the simulator.
+// Examples of a challenge in one language (.cpp or .cu), sorted by name. Throws Error if a first
+// line is malformed or names an unknown case, or in CUDA a case that does not run on the simulator.
 std::vector<Example> load_examples(const ChallengeSpec&, Language = Language::cpp);
 
-// What naive and par may include: abi.h, the headers (.h and .cuh) of naive/, par/ and common/ in
-// the folder baselines/, by that path, and what all challenges' share as "shared/baselines/NAME.h".
+// What naive and par may include: abi.h; the headers (.h and .cuh) in baselines/naive/, par/ and
+// common/, by their path below baselines/; and the headers shared by all challenges, as
+// "shared/baselines/NAME.h".
 std::vector<SourceFile> baseline_headers(const ChallengeSpec&);
 
-// The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It need
-// not exist.
+// The challenge's par kernel in CUDA, NAME.cu in the folder kernels/ beside challenges/. It may not
+// exist.
 std::filesystem::path kernel_path(const ChallengeSpec&);
 
-// What it may include: abi.h, and the headers of kernels/common/ as "common/NAME.h".
+// What the par kernel may include: abi.h, and the headers in kernels/common/ as "common/NAME.h".
 std::vector<SourceFile> kernel_headers(const ChallengeSpec&);
 
-// What an example may include: what naive and par of its language may, naive.cpp or naive.cu, and
-// the headers (.h, of CUDA .cuh) that lie among the examples.
+// What an example may include: everything naive and par may, naive.cpp or naive.cu, and the headers
+// in examples/ (.h; .cuh for CUDA).
 std::vector<SourceFile> example_headers(const ChallengeSpec&, Language = Language::cpp);
 
-// Whether a case that every submission must pass fails with it. Tests need not know of
-// capabilities that their submission may lack.
+// Whether the example fails a case that every submission must pass. Tests need not cover
+// capabilities that a submission may lack.
 bool breaks_what_is_required(const ChallengeSpec&, const Example&);
 
-// Whether it names a case that is timed or runs alone.
+// Whether the example names a case that is timed or runs alone.
 bool needs_timing(const ChallengeSpec&, const Example&);
 
-// A file of the challenge's folder. Throws Error when it cannot be read.
+// A file in the challenge's folder. Throws Error if it cannot be read.
 SourceFile challenge_file(const ChallengeSpec&, const std::string& file);
 
-// naive.cpp, naive.cu or par.cpp, by that name. Throws Error when it cannot be read.
+// naive.cpp, naive.cu or par.cpp, by name. Throws Error if it cannot be read.
 SourceFile baseline_file(const ChallengeSpec&, const std::string& file);
 std::filesystem::path baseline_path(const ChallengeSpec&, const std::string& file);
 

@@ -1,6 +1,6 @@
-// What the challenge's own kernels do in a case on the simulated GPU, kept in the build cache,
-// which lets go of what is not used: it takes longer to find out than most submissions take, and is
-// the same in every run.
+// The work of the challenge's own kernels in a case on the simulated GPU, kept in the build cache,
+// which evicts unused entries. It takes longer to compute than most submissions take, and is the
+// same in every run.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +13,15 @@
 namespace assay::cells {
 
 // The file for a case, in `folder`. Its name changes with the library, the spec and this
-// executable, which holds the simulator and the generators of inputs.
+// executable, which contains the simulator and the input generators.
 std::filesystem::path work_file(const std::filesystem::path& folder,
                                 const std::filesystem::path& library, const ChallengeSpec&,
                                 const std::string& case_name);
 
-// Nothing where there is no such file, or none that can be understood.
-// Counts as a use of it.
+// Nothing if the file does not exist or cannot be parsed. Counts as a use of the entry.
 std::optional<SimulatedWork> load_work(const std::filesystem::path&);
 
-// Throws Error when it cannot be written.
+// Throws Error if the file cannot be written.
 void save_work(const std::filesystem::path&, const SimulatedWork&);
 
 }  // namespace assay::cells

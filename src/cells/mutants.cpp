@@ -15,11 +15,11 @@
 namespace assay::cells {
 namespace {
 
-// A mutant may take so many times what the answer takes, and at least so long: a loop without end
-// is known by then.
+// A mutant may take kTimes times what the answer takes, and at least kLeastSeconds: enough to
+// recognise an endless loop.
 constexpr double kTimes = 3, kLeastSeconds = 1;
 
-// What an answer does right or wrong, at leisure: its memory and its time are left out.
+// True for cases that judge results only: memory and time are left out.
 bool tells_right_from_wrong(const CaseSpec& c) {
   return (in_correctness(c.group) || c.group == CaseGroup::completeness) && !c.exclusive &&
          c.external.empty();
@@ -27,7 +27,8 @@ bool tells_right_from_wrong(const CaseSpec& c) {
 
 bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsupported; }
 
-// What par is made of, beside par.cpp: its own headers, and those that naive includes as well.
+// True for the parts of par besides par.cpp: its own headers, and those that naive includes as
+// well.
 bool is_par_header(const SourceFile& file) {
   return file.name.starts_with("par/") || file.name.starts_with("common/");
 }
@@ -72,12 +73,12 @@ BuildResult MutantBench::build(const std::vector<SourceFile>& sources) const {
   for (const SourceFile& file : sources)
     (is_par_header(file) ? request.headers : request.sources).push_back(file);
   request.time_limit_s = build_limit(spec_, Language::cpp);
-  request.for_speed = false;  // as of wrong examples: they are compiled quickly rather than well
+  request.for_speed = false;  // like wrong examples: faster to compile
   return world_.compile(request);
 }
 
-// One case at a time, so that each has its own account of the seconds spent in the answer. What it
-// does not support is left out.
+// Runs one case at a time, so that each has its own account of the seconds spent in the answer.
+// Drops cases it does not support.
 void MutantBench::take_times() {
   std::vector<CaseSpec> supported;
   for (CaseSpec& c : spec_.cases) {
@@ -126,7 +127,7 @@ mutate::Result MutantBench::run(const mutate::Mutation& mutation,
       {world_, *world_.challenge(spec_.name).challenge,
        worker_settings(world_, options_, spec_, built.library), options_.seed, account},
       {.stop_at_failure = true});
-  check_stop();  // what ran ended with the request: the result says nothing
+  check_stop();  // a stop request also kills the worker: the result means nothing
   const auto failed = std::ranges::find_if(
       cases, [](const CaseResult& c) { return is_failure(c) || is_unsupported(c); });
   for (const CaseResult& c : cases) {

@@ -1,4 +1,4 @@
-// Mutants of a right answer against the cases that tell right from wrong.
+// Runs mutants of a correct answer on the cases that judge correctness.
 #pragma once
 
 #include <filesystem>
@@ -11,29 +11,29 @@
 
 namespace assay::cells {
 
-// A right answer that is to be mutated: a shipped model's in C++, or the challenge's par.
+// A correct answer to mutate: a shipped model's C++ answer, or the challenge's par.
 struct MutatedAnswer {
   std::string of;
-  std::vector<SourceFile> sources;   // what is mutated; those named par/ and common/ are included
-  std::vector<SourceFile> included;  // what is not
+  std::vector<SourceFile> sources;   // the files to mutate; those in par/ and common/ are included
+  std::vector<SourceFile> included;  // headers that are not mutated
 
   std::string scope(const ChallengeSpec& spec) const { return of + "/" + spec.name; }
 };
 
-// `of` is "par" or a folder of `submissions`. Throws Error where that has no answer to the
-// challenge in C++.
+// `of` is "par" or a folder of `submissions`. Throws Error if that folder has no C++ answer to the
+// challenge.
 MutatedAnswer answer_to_mutate(const ChallengeSpec&, const std::string& of,
                                const std::filesystem::path& submissions);
 
-// Builds the answer, unchanged, and runs it. Then mutants, on any thread.
+// Builds and runs the unchanged answer first, then mutants, on any thread.
 class MutantBench {
  public:
-  // Throws Error when the answer is not right: its mutants would say nothing.
+  // Throws Error if the answer is not correct: its mutants would prove nothing.
   MutantBench(const cases::World&, const RunOptions&, const ChallengeSpec&, MutatedAnswer);
   MutantBench(const MutantBench&) = delete;
   MutantBench& operator=(const MutantBench&) = delete;
 
-  // As far as the first case that fails. Throws Error for faults of the harness.
+  // Stops at the first case that fails. Throws Error for faults of the harness.
   mutate::Result run(const mutate::Mutation&, const std::vector<mutate::KnownMutant>&) const;
 
  private:
@@ -42,10 +42,10 @@ class MutantBench {
 
   const cases::World& world_;
   const RunOptions& options_;
-  ChallengeSpec spec_;  // with the cases that the answer supports alone, and short time limits
+  ChallengeSpec spec_;  // only the cases that the answer supports, with short time limits
   MutatedAnswer answer_;
   BuildResult unchanged_;
-  std::string code_;  // the bytes of its library
+  std::string code_;  // the bytes of the unchanged library
 };
 
 }  // namespace assay::cells

@@ -20,12 +20,12 @@ namespace assay::cells {
 namespace fs = std::filesystem;
 namespace {
 
-// A number that nobody can know beforehand.
+// A number that nobody can predict.
 std::uint64_t secret_number(const std::string& secret, const std::string& of) {
   return sha256_word(secret + "\n" + of);
 }
 
-// A file that is removed at the end, for the sandbox to read.
+// A temporary file that the sandbox can read; removed on destruction.
 class TemporaryLibrary {
  public:
   TemporaryLibrary(const fs::path& beside, const std::string& contents) {
@@ -46,7 +46,7 @@ class TemporaryLibrary {
   fs::path path_;
 };
 
-// The library of the tests and of all twins, two for each subject that was built.
+// The library that holds the tests and all twins, two for each subject that was built.
 class Subjects {
  public:
   Subjects(const cases::World& world, const ChallengeSpec& spec, Language language,
@@ -72,10 +72,10 @@ class Subjects {
     std::ranges::copy_if(subjects_, std::back_inserter(found), &TestSubject::correct);
     return found;
   }
-  // Ok, or why it was not built.
+  // The record says ok, or why the subject was not built.
   const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
 
-  // Names of the CUDA runtime that any of them asks for.
+  // CUDA runtime names that any of the subjects refers to.
   std::vector<std::string> runtime() const {
     std::set<std::string> names;
     for (const SubjectBuild& build : builds_)
@@ -83,8 +83,8 @@ class Subjects {
     return {names.begin(), names.end()};
   }
 
-  // The order of all twins is drawn: in the table and in the library, where the tests lie among
-  // them.
+  // The order of the twins is random, both in the table and in the library, where the tests are
+  // placed among them.
   BuildResult link(const fs::path& tests, std::uint64_t seed) {
     Random random(seed);
     std::vector<fs::path> objects{tests};
@@ -141,15 +141,15 @@ bool accepts(const processes::Outcome& outcome) {
   return outcome.verdict == Verdict::ok && outcome.status == 0;
 }
 
-// An implementation that crashes under the tests has been rejected by them.
+// An implementation that crashes under the tests counts as rejected.
 std::string why_rejected(const processes::Outcome& outcome) {
   if (outcome.verdict != Verdict::ok) return outcome.detail;
   return fmt::format("returned {}{}", outcome.status, outcome.detail);
 }
 
-// Tests that draw inputs of their own may find a mistake in one run and not in another, which
-// counts for nothing. But twins that are told apart again and again are told apart by what they
-// are, not by what they do.
+// Tests that draw random inputs may find a mistake in one run and miss it in another; such a
+// difference does not count. But tests that tell twins apart every time go by what the twins are,
+// not by what they do.
 Mutant settle(const Subjects& subjects, std::size_t i, std::size_t accepted, Mutant mutant) {
   constexpr int kRepetitions = 3;
   for (int n = 0; n < kRepetitions; ++n) {
@@ -172,7 +172,7 @@ Mutant judge_tests(const Subjects& subjects, std::size_t i, std::size_t first_tw
     mutant.seconds += outcome.seconds;
     accepted[twin] = accepts(outcome);
     if (!accepted[twin]) mutant.reason = why_rejected(outcome);
-    // A mistake that they overlook once is overlooked.
+    // A mistake missed once counts as missed.
     if (accepted[twin] && !mutant.correct && twin == first_twin) {
       mutant.verdict = TestVerdict::accepted;
       return mutant;
@@ -183,7 +183,7 @@ Mutant judge_tests(const Subjects& subjects, std::size_t i, std::size_t first_tw
   return mutant;
 }
 
-// What rejected it may be right.
+// The tests that rejected it may be right: asks the reference.
 void hear(const cases::World& world, const ChallengeSpec& spec,
           const processes::WorkerSettings& settings, const fs::path& tests,
           const Subjects& subjects, std::size_t i, Mutant& mutant) {
@@ -214,7 +214,7 @@ SubjectBuild build_subject(const cases::World& world, const ChallengeSpec& spec,
     const std::string with_code = subject.language == Language::cuda
                                       ? with_disguised_device_code(assembly, disguise)
                                       : assembly;
-    const BuildResult object =  // assembly of either language
+    const BuildResult object =  // assembly from either language
         world.compile({.sources = {{"implementation.s", disguised(with_code, functions, disguise)}},
                        .headers = {},
                        .time_limit_s = spec.limits.build_time_s,

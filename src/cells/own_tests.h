@@ -1,7 +1,7 @@
-// Tests that a submission ships, run on the challenge's own implementations in its language: they
-// must accept naive, par and the examples that are only slow, and reject the wrong ones, by what
-// these do and nothing else; see cells/test_library.h, and cells/test_setting.h for what depends on
-// the language.
+// Runs a submission's own tests on the challenge's implementations in its language. They must
+// accept naive, par and the examples that are only slow, and reject the wrong ones, judging by
+// behaviour alone; see cells/test_library.h, and cells/test_setting.h for what depends on the
+// language.
 #pragma once
 
 #include <array>
@@ -19,21 +19,22 @@ namespace assay::cells {
 
 // The objects of a subject's twins.
 struct SubjectBuild {
-  BuildResult failed;  // unless its record says ok
+  BuildResult failed;  // the failed build, unless its record says ok
   std::array<std::filesystem::path, 2> objects;
   std::array<TestSlot, 2> slots;
-  std::vector<std::string> runtime;  // names of the CUDA runtime that it asks for
+  std::vector<std::string> runtime;  // CUDA runtime names that it refers to
 };
 
-// Tests are compiled apart from them: else they could ask the preprocessor which one they test.
+// Tests are compiled separately from the subjects; otherwise the preprocessor could tell them which
+// one they test.
 SubjectBuild build_subject(const cases::World&, const ChallengeSpec&, const TestSubject&);
 
-// What the tests made of every subject of their language, tried on up to `jobs` threads. `settings`
-// but for the library; in CUDA they have a device, whose findings reject like a crash. Both twins
-// of a subject must be accepted, or both rejected, for it to count so; where each twin keeps its
-// own verdict from run to run, the subject is `inconsistent`. A right one that they reject is put
-// to the reference first, see cells/dispute.h; where that finds it wrong, it is a `house_fault`.
-// Which subject lies where follows from `seed` and a secret of this machine.
+// The tests' verdict on every subject in their language, run on up to `jobs` threads. `settings`
+// apply except for the library; in CUDA they have a device, whose findings reject like a crash. A
+// subject counts as accepted or rejected only if both twins are; if each twin keeps a verdict of
+// its own from run to run, the subject is `inconsistent`. If a correct subject is rejected, the
+// reference is consulted first, see cells/dispute.h; if that finds it wrong, it is a `house_fault`.
+// The placement of subjects follows from `seed` and a secret of this machine.
 std::vector<Mutant> run_own_tests(const cases::World&, const ChallengeSpec&,
                                   const processes::WorkerSettings& settings, Language,
                                   const std::string& test_source, std::uint64_t seed,

@@ -14,9 +14,9 @@ Preparation::Preparation(std::vector<SharedBuild> builds) {
     for (const SharedBuild& build : builds) {
       try {
         build.run();
-      } catch (const TransientFault& fault) {  // it may have passed when it is needed
+      } catch (const TransientFault& fault) {  // may have passed by the time it is needed
         faults_.push_back(fmt::format("while building {}: {}", build.name, fault.what()));
-      } catch (const std::exception&) {  // met again by whoever needs it
+      } catch (const std::exception&) {  // whoever needs the build meets it again
       }
     }
   });

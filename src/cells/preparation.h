@@ -1,4 +1,4 @@
-// Builds what answers share on a thread of its own, while cases run.
+// Builds what submissions share on a background thread, while cases run.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ class Preparation {
   explicit Preparation(std::vector<SharedBuild>);
   Preparation(const Preparation&) = delete;
 
-  // Until all is built.
+  // Waits until everything is built.
   void wait();
-  // Waits, and returns what went wrong and can pass. Whoever needs what does not compile meets the
-  // same fault, and tells.
+  // Waits, and returns the transient faults. A build that does not compile is not reported here:
+  // whoever needs it meets the same fault.
   std::vector<std::string> finish();
 
  private:
-  std::vector<std::string> faults_;  // the builder's, until it has ended
+  std::vector<std::string> faults_;  // owned by the builder thread until it ends
   std::jthread builder_;
 };
 

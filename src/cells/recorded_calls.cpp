@@ -19,7 +19,7 @@ std::optional<T> read(std::span<const std::byte> bytes) {
   return value;
 }
 
-// `fields` is all behind the head.
+// `fields` is everything after the head.
 std::optional<RecordedCall> call_of(const witness::CallHead& head,
                                     std::span<const std::byte> fields) {
   RecordedCall call;

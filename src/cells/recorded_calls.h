@@ -1,4 +1,4 @@
-// What a witness wrote into memory that hostile code shared, read with bounds.
+// Reads, with bounds checks, what a witness wrote into memory shared with hostile code.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 namespace assay::cells {
 
 struct Recording {
-  std::vector<std::byte> memory;    // that the calls refer to; a copy of nobody else's
-  std::vector<RecordedCall> calls;  // each once, the latest first
-  std::uint64_t dropped = 0;        // calls without room, or too many
-  std::uint64_t strange = 0;        // with arguments by which no array could be read
+  std::vector<std::byte> memory;    // a private copy that the calls refer to
+  std::vector<RecordedCall> calls;  // distinct calls, latest first
+  std::uint64_t dropped = 0;        // calls for lack of room, or over kMostCalls
+  std::uint64_t strange = 0;        // calls whose arguments describe no readable array
 
   Recording() = default;
   Recording(Recording&&) = default;  // the memory stays where it is
   Recording& operator=(Recording&&) = default;
 };
 
-inline constexpr std::size_t kMostCalls = 1 << 14;  // different ones; further ones are dropped
+inline constexpr std::size_t kMostCalls = 1 << 14;  // distinct calls; more are dropped
 
-// Ends before the first call that is none: what stands behind it is left out.
+// Stops at the first malformed call; everything after it is left out.
 Recording read_recording(std::span<const std::byte>);
 
 }  // namespace assay::cells

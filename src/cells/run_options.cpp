@@ -35,7 +35,7 @@ processes::WorkerSettings gpu_settings(const cases::World& world, const RunOptio
   return settings;
 }
 
-// nvcc takes a minute for templates that it unrolls.
+// nvcc can take a minute for templates that it unrolls.
 double build_limit(const ChallengeSpec& spec, Language language) {
   constexpr double kCudaBuildTime = 300;
   return language == Language::cuda ? std::max(kCudaBuildTime, spec.limits.build_time_s)

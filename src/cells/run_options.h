@@ -1,4 +1,4 @@
-// How the cells of one run are run, and what follows from it for each.
+// Options of one run, and the settings that follow from them for each cell.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct RunOptions {
   std::uint64_t seed = 0;
   cases::CaseFilter filter;
   unsigned simulator_threads = 1;  // of each simulated device
-  // Path or name of CUDA's driver library, where answers on Device::cuda are measured.
+  // Path or name of the CUDA driver library, if submissions on Device::cuda are measured.
   std::string driver{};
 };
 
-// Of a worker for a library in C++, and of one in CUDA on the simulated GPU or on the real one.
+// Settings of a worker for a C++ library, and for a CUDA one on the simulated or the real GPU.
 processes::WorkerSettings worker_settings(const cases::World&, const RunOptions&,
                                           const ChallengeSpec&,
                                           const std::filesystem::path& library);
@@ -30,7 +30,7 @@ processes::WorkerSettings simulator_settings(const cases::World&, const RunOptio
 processes::WorkerSettings gpu_settings(const cases::World&, const RunOptions&, const ChallengeSpec&,
                                        const std::filesystem::path& library);
 
-// Seconds that the compiler may take.
+// Compile time limit in seconds.
 double build_limit(const ChallengeSpec&, Language);
 
 }  // namespace assay::cells

@@ -1,5 +1,5 @@
-// What answers to one challenge share and somebody has to build: a baseline, or the implementations
-// that own tests are tried on.
+// A build that submissions to one challenge share: a baseline, or the implementations on which own
+// tests run.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace assay::cells {
 
-// May run beside others, on any thread.
+// May run concurrently with others, on any thread.
 struct SharedBuild {
   std::string name;
   std::function<void()> run;

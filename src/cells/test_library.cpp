@@ -40,14 +40,14 @@ bool is_directive(std::string_view line, std::string_view name) {
   return line.starts_with(name) && (line.size() == name.size() || !in_a_name(line[name.size()]));
 }
 
-// What stands behind the directive, up to a comma.
+// The operand of the directive, up to a comma.
 std::string_view operand(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(" \t", line.find_first_of(" \t", 1));
   if (begin == std::string_view::npos) return {};
   return line.substr(begin, line.find_first_of(", \t", begin) - begin);
 }
 
-// "name" of "name:", empty for other lines.
+// The "name" of "name:"; empty for other lines.
 std::string_view label_of(std::string_view line) {
   const auto end =
       static_cast<std::size_t>(std::ranges::find_if_not(line, in_a_name) - line.begin());
@@ -69,7 +69,7 @@ bool holds_text(std::string_view line) {
   return is(".string") || is(".ascii") || is(".asciz") || is(".file") || is(".ident");
 }
 
-// Every name of `from` in the line with the prefix before it.
+// The line with the prefix put before every name in `from`.
 std::string renamed(std::string_view line, const Names& from, const std::string& prefix) {
   std::string out;
   for_each_name(line, in_a_name, [&](std::string_view before, std::string_view name, auto) {
@@ -80,8 +80,8 @@ std::string renamed(std::string_view line, const Names& from, const std::string&
   return out;
 }
 
-// A section that the linker would merge with another file's of that name keeps its own: the same
-// inline function of two implementations need not be the same code.
+// Keeps the linker from merging a section with one of the same name in another file: an inline
+// function of the same name in two implementations need not be the same code.
 std::string not_merged(std::string line) {
   const std::size_t flags = line.find(",\"");
   const std::size_t end = flags == std::string::npos ? flags : line.find('"', flags + 2);
@@ -97,7 +97,7 @@ bool is_instruction(std::string_view line) {
   return line.size() > 1 && line[0] == '\t' && line[1] >= 'a' && line[1] <= 'z';
 }
 
-// Stands alone on its line and belongs to the next.
+// An instruction prefix on its own line, which belongs to the next line.
 bool is_prefix(std::string_view line) {
   constexpr std::array kPrefixes{"rex64", "data16", "lock", "rep", "repz", "repnz", "notrack"};
   return std::ranges::any_of(kPrefixes, [&](const char* p) { return is_directive(line, p); });
@@ -133,7 +133,7 @@ std::string stub(const std::string& name, const std::string& body, Random& rando
                      idle_instructions(random, kLongest), body, name, name);
 }
 
-// Copies lines, with instructions that do nothing among those of code.
+// Copies lines, inserting instructions without effect into code.
 class Padder {
  public:
   explicit Padder(std::uint64_t seed) : random_(seed), one_in_(3 + random_.below(14)) {}
@@ -217,7 +217,7 @@ std::string disguised(std::string_view assembly, const std::vector<std::string>&
   Padder padder(random.next());
   std::string out;
   for (const std::string_view line : lines) {
-    // What is defined here is nobody else's business.
+    // Names defined here stay local.
     const bool shows = is_directive(line, ".globl") || is_directive(line, ".weak") ||
                        is_directive(line, ".hidden") || is_directive(line, ".protected");
     if (shows && defined.contains(operand(line))) continue;
@@ -270,7 +270,7 @@ std::string switched(std::string library, const std::string& mark, std::size_t f
       end > library.size() || slot >= slots)
     throw Error("a library of tests has not the form that it was given");
   for (std::size_t i = 0; i < functions; ++i) {
-    // Each number is relative to where it stands.
+    // Each entry is relative to its own position.
     const std::size_t from = table + 4 * (slot * functions + i), to = active + 4 * i;
     std::int32_t distance = 0;
     std::memcpy(&distance, library.data() + from, sizeof distance);

@@ -1,11 +1,11 @@
-// The library in which a submission's own tests meet what they are tried on.
+// The library in which a submission's own tests run against the implementations.
 //
-// It holds the tests and every implementation, right or wrong, each of them twice. The functions of
-// the ABI only jump; where to is written into the finished library, so for all implementations it
-// is the same but for these numbers. Nothing else has a name that tests could know: all other
+// It holds the tests and every implementation, right or wrong, twice each. The ABI functions are
+// only jumps; their targets are written into the finished library, so that the libraries for
+// different implementations differ in these numbers only. Tests can know no other name: all other
 // symbols are local, or derived from a secret of this machine. The two twins of an implementation
-// behave alike, but their machine code differs from each other's and from that on every other
-// machine, and where they lie differs from run to run. So tests that go by symbols, sizes, bytes or
+// behave the same, but their machine code differs from each other's and from that on any other
+// machine, and their addresses differ from run to run. So tests that go by symbols, sizes, bytes or
 // addresses treat twins differently, or all implementations alike.
 #pragma once
 
@@ -20,18 +20,18 @@
 
 namespace assay::cells {
 
-// What tests may call: the required and the optional functions.
+// The functions that tests may call, required and optional.
 std::vector<std::string> abi_functions(const ChallengeSpec&);
 
-// Read from a file in `folder`, which is made at first. Without a folder it lasts as long as the
-// process.
+// The secret, read from a file in `folder` that is created on first use. With an empty `folder` the
+// secret lasts as long as the process.
 std::string test_secret(const std::filesystem::path& folder);
 
-// How one twin of an implementation is made.
+// Describes one twin of an implementation.
 struct Disguise {
   std::string prefix;         // of its functions' names
-  std::uint64_t seed = 0;     // of what is put between its instructions
-  bool through_stub = false;  // its functions are reached through one more jump, as wrappers are
+  std::uint64_t seed = 0;     // for the instructions inserted between its own
+  bool through_stub = false;  // its functions are reached through an extra jump, like wrappers
 };
 
 // One twin among the others in the library.
@@ -40,22 +40,22 @@ struct TestSlot {
   std::vector<bool> has;  // by function: whether the implementation has it
 };
 
-// By function: whether this assembly, as g++ prints it, defines it.
+// For each function: whether this assembly, as printed by g++, defines it.
 std::vector<bool> functions_in(std::string_view assembly,
                                const std::vector<std::string>& functions);
 
-// The same program: its functions renamed and hidden outside the library, all else local to it,
-// with instructions that do nothing between the others.
+// The same program, with its functions renamed and hidden outside the library, all other symbols
+// local, and instructions without effect inserted.
 std::string disguised(std::string_view assembly, const std::vector<std::string>& functions,
                       const Disguise&);
 
-// Assembly of the functions that jump. `mark` are 64 hexadecimal digits by which to find what is
-// filled in later. What an implementation lacks returns ASSAY_ENOTSUP.
+// Assembly of the jumping functions. `mark` is 64 hexadecimal digits that locate the table to be
+// filled in later. Functions that an implementation lacks return ASSAY_ENOTSUP.
 std::string switchboard(const std::vector<std::string>& functions,
                         const std::vector<TestSlot>& slots, const std::string& mark);
 
-// The library with the functions of one slot in force, and without any trace of the other slots.
-// Throws Error when the mark does not stand in it once.
+// The library with the functions of one slot active and no trace of the other slots. Throws Error
+// unless the library contains the mark exactly once.
 std::string switched(std::string library, const std::string& mark, std::size_t functions,
                      std::size_t slots, std::size_t slot);
 

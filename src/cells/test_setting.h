@@ -1,5 +1,6 @@
-// What trying a submission's own tests depends on its language for: which implementations they
-// meet, how these are built, and what a try has. All else is the same in C++ and in CUDA.
+// The parts of running a submission's own tests that depend on its language: which implementations
+// they run on, how these are built, and the limits of a run. Everything else is the same in C++ and
+// CUDA.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +23,34 @@ struct TestSubject {
   Language language = Language::cpp;
 };
 
-// naive, par where the challenge has one in that language, and its examples that are slow or break
-// what is required.
+// naive, par if the challenge has one in that language, and the examples that are slow or break
+// something required.
 std::vector<TestSubject> test_subjects(const ChallengeSpec&, Language);
 
-// Of the subject: assembly, without what names it but for its symbols.
+// Request for the subject's assembly, in which nothing but its symbols identifies it.
 BuildRequest subject_request(const ChallengeSpec&, const TestSubject&);
-// Of the tests: an object.
+// Request for the tests' object.
 BuildRequest tests_request(const ChallengeSpec&, Language, const std::string& source);
-// In CUDA, of that object: the same, unless it defines one of these names of the runtime.
+// For CUDA: request that passes the object through unchanged, but fails if it defines one of these
+// runtime names.
 BuildRequest checked_tests_request(const ChallengeSpec&, const std::filesystem::path& tests,
                                    std::vector<std::string> reserved);
-// Of the library of both.
+// Request for the library of tests and subjects.
 BuildRequest library_request(const ChallengeSpec&, Language, std::string switchboard);
 
-// The names of the CUDA runtime that this assembly asks for. Tests that defined one would see what
-// implementations launch, by address and name.
+// The CUDA runtime names that this assembly refers to. Tests that defined one of them would see
+// what implementations launch, by address and name.
 std::vector<std::string> runtime_names(std::string_view assembly);
 
-// A try has so long for what it does on the host, in CUDA so many warp instructions on the device
-// and the processor time that goes with them (wire/device.h), about six seconds. So tests that hang
-// take less than a minute of two cores for the subjects of a challenge.
+// Limits of one run: time on the host and, in CUDA, warp instructions on the device with the
+// processor time that goes with them (wire/device.h), about six seconds. So tests that hang take
+// less than a minute of two cores for the subjects of a challenge.
 inline constexpr double kTryLimit = 60, kCudaTryLimit = 5;  // seconds
 inline constexpr std::uint64_t kTryInstructions = 25'000'000;
 
-// The tests of the library that the settings name, run in a worker of its own, in CUDA with a
-// device of its own. Not ok where something failed: what the device finds is a failure, whatever
-// the tests return.
+// Runs the tests in the library that the settings name, in a fresh worker, in CUDA with a fresh
+// device. The verdict is not ok if anything failed; a device finding is a failure whatever the
+// tests return.
 processes::Outcome try_tests(const cases::World&, const processes::WorkerSettings&);
 
 }  // namespace assay::cells

@@ -32,7 +32,7 @@ std::size_t count_wrong(const CellResult& cell) {
   return static_cast<std::size_t>(std::ranges::count_if(cell.cases, &is_wrong));
 }
 
-// What an answer does not support although it may, by capability.
+// Optional features that a submission does not support, by capability.
 std::vector<std::string> left_out(const CellResult& cell, const ChallengeSpec& spec) {
   std::set<std::string> names;
   for (const CaseResult& r : cell.cases) {
@@ -51,7 +51,7 @@ std::string list(const std::vector<std::string>& names) {
 
 // --- memory and speed ----------------------------------------------------------------------------
 
-// Metrics of memory cases that rules of the challenge name, and scratch.
+// Metrics of memory cases named in the challenge's resource rules, and scratch.
 std::vector<std::pair<const CaseResult*, const Metric*>> memory_of(const CellResult& cell,
                                                                    const ChallengeSpec& challenge) {
   std::vector<std::pair<const CaseResult*, const Metric*>> found;
@@ -66,7 +66,7 @@ std::vector<std::pair<const CaseResult*, const Metric*>> memory_of(const CellRes
   return found;
 }
 
-// Of a few rounds the fastest says most: all that disturbs makes them slower.
+// With few rounds, the fastest is the best estimate: every disturbance makes a round slower.
 std::optional<double> fastest(const CaseResult& r, std::optional<double> TimingSample::*which) {
   std::optional<double> seconds;
   for (const TimingSample& s : r.samples) {
@@ -75,7 +75,7 @@ std::optional<double> fastest(const CaseResult& r, std::optional<double> TimingS
   return seconds;
 }
 
-// Seconds of the answer and of what it is compared with, measured or modelled.
+// Seconds of the submission and its references, measured or modelled.
 struct Speed {
   const CaseResult* result = nullptr;
   std::optional<double> answer, naive, par, floor;
@@ -83,7 +83,7 @@ struct Speed {
   std::optional<double> over(const std::optional<double>& other) const {
     return answer && other && *answer > 0 ? std::optional(*other / *answer) : std::nullopt;
   }
-  const char* bound = "";  // modelled: what takes longest
+  const char* bound = "";  // if modelled: the slowest part
 };
 
 std::optional<Speed> speed_of(const PublicCheck& check) {
@@ -211,7 +211,7 @@ std::string wrong_cases(const CellResult& cell, const Subject& about) {
   bool told_loading = false;
   for (const CaseResult& r : cell.cases) {
     if (!is_wrong(r)) continue;
-    // What does not load fails everywhere in the same way: once is enough.
+    // A load error is the same in every case: report it once.
     if ((r.verdict == Verdict::load_error && told_loading) || told == kWrongShown) {
       more.push_back(r.name);
       continue;
@@ -254,7 +254,7 @@ std::string remarks(const CellResult& cell, const Subject& about) {
 constexpr const char* kLastLine =
     "Public cases only: a grading has other shapes, other inputs and other seeds.\n";
 
-// At a line's end.
+// Cuts at the end of a line.
 std::string shortened(std::string text, std::size_t most) {
   if (text.size() <= most) return text;
   constexpr std::string_view kCut = "... (cut)\n";

@@ -1,4 +1,4 @@
-// What a public check says: to people and models as text, to scripts as JSON.
+// The report of a public check: text for people and models, JSON for scripts.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 
 namespace assay::check {
 
-// About what was checked.
+// Context of what was checked.
 struct Subject {
   const Submission& answer;
-  const ChallengeSpec& spec;       // public_spec() as it is put to the answer's device
-  const ChallengeSpec& challenge;  // the whole challenge, for the points that resources earn
+  const ChallengeSpec& spec;       // public_spec() for the answer's device
+  const ChallengeSpec& challenge;  // the whole challenge, for its resource rules
   const PublicCases& published;
-  std::string known_by;  // how the challenge is known: Recognised::how, or "as asked"
+  std::string known_by;  // how the challenge was recognised: Recognised::how, or "as asked"
   std::string assay_version;
-  bool alone = false;  // the answer is a file, whose folder was not looked at
-  // Whether the prompt that the folder's attempt.json names is one of today's; nothing where it
-  // names none.
+  bool alone = false;  // the answer is a single file; its folder was not read
+  // Whether the prompt named in the folder's attempt.json is a current one; nothing if it names
+  // none.
   std::optional<bool> prompt_is_current{};
 };
 
-// The text that a model is shown: the compiler's first lines, the first wrong cases with their
-// first mismatches, what is left out, memory, an indicative speed. Printable, whatever the answer
-// did; at most so many bytes, cut at a line's end.
+// The text shown to a model: the compiler's first lines, the first wrong cases with their first
+// mismatches, unsupported features, memory, an indicative speed. Always printable; at most
+// `most_bytes` bytes, cut at the end of a line.
 inline constexpr std::size_t kFeedbackBytes = 8000;
 std::string check_text(const PublicCheck&, const Subject&, std::size_t most_bytes = kFeedbackBytes);
 

@@ -33,8 +33,8 @@ Json stage_json(const StageRecord& record) {
   return j;
 }
 
-// By group: how many of the spec's cases passed, how many were run, how many there are; the share
-// by weight, of all, null where none was run.
+// For each group: the number of the spec's cases that passed, that were run, and in total; and the
+// share passed, by weight over all cases, null if none was run.
 Json passed_json(const ChallengeSpec& spec, const CellResult& cell) {
   Json all = Json::object();
   for (const CaseGroup group : kCounted) {
@@ -60,7 +60,7 @@ Json passed_json(const ChallengeSpec& spec, const CellResult& cell) {
   return all;
 }
 
-// The logarithm of the geometric mean over the timed shapes; null where none has a speed.
+// The logarithm of the geometric mean over the timed shapes; null if none has a speed.
 Json log_speed(const Score& score, double ShapeSpeed::*ratio) {
   std::vector<double> ratios;
   for (const ShapeSpeed& s : score.speeds) ratios.push_back(s.*ratio);

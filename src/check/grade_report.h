@@ -1,4 +1,4 @@
-// What the grade of one answer says: to people as text, to scripts and reward functions as JSON.
+// The report of one submission's grade: text for people, JSON for scripts and reward functions.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace assay::check {
 
-// Who graded what, beside the grade.
+// Facts about the grading, besides the grade.
 struct GradeFacts {
   const ChallengeSpec& spec;  // the whole challenge
   std::string path, known_by;
@@ -15,7 +15,7 @@ struct GradeFacts {
   Machine machine;
 };
 
-// The stages with their seconds, then what `assay show` says of a cell.
+// The stages with their seconds, then the text of `assay show` for the cell.
 std::string grade_text(const StagedGrade&, const GradeFacts&);
 
 // One object, described by challenges/grade.schema.json.

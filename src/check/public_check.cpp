@@ -16,7 +16,7 @@
 namespace assay::check {
 namespace {
 
-// A fault of the harness is nothing that the answer could learn from.
+// Throws for faults of the harness, which would tell the submission nothing.
 void require_no_fault(const CellResult& cell) {
   if (cell.build.verdict == Verdict::harness_error || cell.build.verdict == Verdict::skipped)
     throw Error(cell.build.log);
@@ -29,7 +29,7 @@ bool is_optional(const CaseResult& r) {
   return r.group == CaseGroup::completeness || r.group == CaseGroup::resource;
 }
 
-// Whether timing it says anything.
+// Why timing it would be meaningless; "" if it is not.
 std::string why_not_timed(const PublicCheck& check) {
   if (check.cell.build.verdict != Verdict::ok) return "it does not compile";
   const auto required = [](const CaseResult& r) { return is_wrong(r) && !is_optional(r); };

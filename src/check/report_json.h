@@ -1,4 +1,4 @@
-// What the documents about one answer have in common.
+// Shared parts of the JSON documents about one submission.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace assay::check {
 
-// Text of a stranger's: printable, at most so many lines.
+// Makes untrusted text printable, with at most `lines` lines.
 std::string safe(const std::string& text, std::size_t lines);
 
-// Faults of the harness, not of the answer: what was tried once more after them stands, and so do
-// points of tests that found one in what is shipped as right.
+// Faults of the harness, not of the submission. Results stand if retried after a fault; so do the
+// points of tests that found a fault in an implementation shipped as correct.
 nlohmann::ordered_json faults_json(const CellResult&);
 
 }  // namespace assay::check

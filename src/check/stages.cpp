@@ -22,7 +22,7 @@ using Status = StageRecord::Status;
 
 bool is_required(const CaseResult& r) { return in_correctness(r.group); }
 
-// A required case that is not right; what the simulator found is the affair of a later stage.
+// A required case that is wrong. Simulator findings belong to a later stage.
 bool is_wrong_case(const CaseResult& r) {
   return is_required(r) && r.verdict != Verdict::ok && r.verdict != Verdict::device_error;
 }
@@ -72,7 +72,7 @@ class Staging {
         record.why = why_failed(cell, fails_time);
         break;
     }
-    // What the harness could not do is no verdict on the answer.
+    // A harness error is not a verdict on the submission.
     if (cell.build.verdict == Verdict::harness_error) record.why = cell.build.log;
     record.status = record.why.empty() ? Status::passed : Status::failed;
   }
@@ -82,8 +82,8 @@ class Staging {
   bool everything_;
 };
 
-// Whether cases were not run that the answer could have earned points with. What does not build or
-// load has earned none.
+// Whether cases that could have earned points were not run. A submission that does not build or
+// load could not have earned any.
 bool is_partial(const StagedGrade& grade) {
   const bool loads = grade.cell.build.verdict == Verdict::ok &&
                      std::ranges::none_of(grade.cell.cases, [](const CaseResult& r) {
@@ -96,7 +96,7 @@ bool is_partial(const StagedGrade& grade) {
          });
 }
 
-// A few cases are not taken for a quick run.
+// A partial grade must not pass as a quick run.
 void withdraw_total(Score& score) {
   score.total.reset();
   score.interval = {};
@@ -104,8 +104,8 @@ void withdraw_total(Score& score) {
   std::erase_if(score.flags, [](const Note& note) { return note.kind == Note::Kind::quick; });
 }
 
-// Every stage needs the build; `all` begins with the core cases, and findings are looked for in
-// all.
+// Every stage needs the build; `all` begins with the core cases, and findings are sought in all
+// cases.
 bool is_needed(Stage stage, const std::vector<Stage>& wanted) {
   const auto asked = [&](Stage s) { return std::ranges::find(wanted, s) != wanted.end(); };
   switch (stage) {
@@ -155,7 +155,7 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
                             const std::function<std::shared_ptr<void>(Stage)>& on_stage) {
   StagedGrade result;
   Staging staging(steps, !stop_at_failure);
-  const char* failed = nullptr;  // the first stage that did
+  const char* failed = nullptr;  // the first stage that failed
   for (const Stage stage : kStages) {
     StageRecord& record = result.stages.emplace_back(StageRecord{stage, Status::not_run, 0, ""});
     const bool is_wanted = is_needed(stage, wanted);
@@ -170,7 +170,7 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
       const auto told = on_stage(stage);
       const double start = steady_seconds();
       staging.run(stage, result.cell, record);
-      check_stop();  // what ran ended with the request: the result says nothing
+      check_stop();  // a stop request also kills the worker: the result means nothing
       record.seconds = steady_seconds() - start;
       if (record.status == Status::failed && failed == nullptr) failed = to_string(stage);
     }
@@ -180,8 +180,8 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
   return result;
 }
 
-// Without tests of its own, or wrong implementations to try them on, there is nothing to run, and
-// that is known at once.
+// If the submission has no tests, or there are no wrong implementations to run them on, records
+// that at once.
 void RunnerStages::note_absent_tests(CellResult& cell) {
   const bool nothing_to_meet = answer_.language == Language::cuda && !has_tests_in_cuda(spec_);
   if (answer_.test_source.empty() || nothing_to_meet)
@@ -203,7 +203,7 @@ void RunnerStages::check(CellResult& cell, const std::function<bool(const CaseSp
   for (const CaseSpec& c : spec.cases) {
     if (wanted(c) && filter_.takes(c)) filter.named.push_back(c.name);
   }
-  if (filter.named.empty()) return;  // to a filter, no name is every case
+  if (filter.named.empty()) return;  // an empty list would select every case
   CellResult checked = runner_.check_built_on(cell.key.device, spec_, built_, filter);
   std::ranges::move(checked.cases, std::back_inserter(cell.cases));
   std::ranges::stable_sort(cell.cases, {}, [&](const CaseResult& r) {

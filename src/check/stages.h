@@ -18,13 +18,12 @@
 namespace assay::check {
 
 enum class Stage : std::uint8_t {
-  build,  // fails where it does not compile
-  core,   // the core cases; fails where one is wrong
-  all,    // every other untimed case, and core before them; fails where an edge or a trap is wrong
-  findings,  // CUDA: fails where a check of the simulator found something in one of these, which it
-             // brings with it
+  build,     // fails if it does not compile
+  core,      // the core cases; fails if one is wrong
+  all,       // core, then every other untimed case; fails if an edge or trap case is wrong
+  findings,  // CUDA: implies core and all; fails on a simulator finding in a required case
   tests,     // its own tests against right and wrong implementations; cannot fail
-  time,      // every timed case, in CUDA simulated, and those that run alone; fails where one does
+  time,      // every timed case (simulated in CUDA) and those that run alone; fails if one does
 };
 inline constexpr std::array kStages{Stage::build,    Stage::core,  Stage::all,
                                     Stage::findings, Stage::tests, Stage::time};
@@ -32,15 +31,15 @@ inline constexpr std::array kStages{Stage::build,    Stage::core,  Stage::all,
 const char* to_string(Stage);
 std::optional<Stage> stage_from(std::string_view);
 
-// What a stage does to the cell. Throws Error for a fault of the harness.
+// The work of each stage on the cell. Throws Error for a fault of the harness.
 class StageSteps {
  public:
   virtual ~StageSteps() = default;
-  // A cell without cases.
+  // Returns a cell without cases.
   virtual CellResult build() = 0;
   virtual void core(CellResult&) = 0;
-  // The other untimed cases. With `timed`, the timed ones of a simulated answer too, in one session
-  // as a run has them.
+  // The other untimed cases. With `timed`, also a simulated submission's timed cases, in one
+  // session as in a run.
   virtual void all(CellResult&, bool timed) = 0;
   virtual void own_tests(CellResult&) = 0;
   virtual void time(CellResult&) = 0;
@@ -50,26 +49,26 @@ struct StageRecord {
   Stage stage = Stage::build;
   enum class Status : std::uint8_t { passed, failed, not_run } status = Status::not_run;
   double seconds = 0;
-  std::string why;  // it failed or was not run
+  std::string why;  // why it failed or was not run
 };
 
 const char* to_string(StageRecord::Status);
 
 struct StagedGrade {
   CellResult cell;
-  Score score;                      // with a total where all of it was measured
+  Score score;                      // has a total if everything was measured
   std::vector<StageRecord> stages;  // all six, in order
 };
 
-// Runs the named stages in their order, and `build` in any case. With stop_at_failure none follows
-// one that failed; else all run that can, which is the grade that `assay run` gives. `on_stage` is
-// told of each that begins, and holds what it returns until that ends. `spec` is the whole
-// challenge.
+// Runs the named stages and those they need, in order; `build` always runs. With stop_at_failure,
+// no stage follows a failed one; otherwise all that can run do, which gives the grade of `assay
+// run`. `on_stage` is called as each stage begins, and its result is held until the stage ends.
+// `spec` is the whole challenge.
 StagedGrade grade_in_stages(StageSteps&, const ChallengeSpec& spec, const std::vector<Stage>&,
                             bool stop_at_failure, std::string_view gpu,
                             const std::function<std::shared_ptr<void>(Stage)>& on_stage);
 
-// The steps as a CellRunner takes them. All must outlive it.
+// The steps, done by a CellRunner. All references must outlive it.
 class RunnerStages final : public StageSteps {
  public:
   RunnerStages(cells::CellRunner& runner, const ChallengeSpec& spec, const Submission& answer,
@@ -84,7 +83,7 @@ class RunnerStages final : public StageSteps {
 
  private:
   void note_absent_tests(CellResult&);
-  // Runs those of the cases that are wanted, and puts their results into the cell.
+  // Runs the wanted cases and puts their results into the cell.
   void check(CellResult&, const std::function<bool(const CaseSpec&)>& wanted);
 
   cells::CellRunner& runner_;

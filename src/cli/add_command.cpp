@@ -1,4 +1,4 @@
-// assay add: takes an answer in as the next attempt.
+// assay add: stores an answer as the next attempt.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ std::optional<Language> language_named(const std::string& name) {
   return name == "cuda" ? Language::cuda : Language::cpp;
 }
 
-// All of standard input, as long as it could be an answer.
+// Reads standard input, up to the largest possible answer.
 std::string read_standard_input() {
   constexpr std::size_t kLargest = (16u << 20) + 1, kPiece = 1u << 16;
   std::string text;
@@ -71,7 +71,7 @@ void print_files(const intake::Received& received) {
   if (received.cut_off) tell("warning: the answer was cut off: its last block is not closed\n");
 }
 
-// Stores the attempt that gave no answer.
+// Stores an attempt without an answer.
 int add_no_answer(const AddCommand& c, const fs::path& submissions) {
   if (!c.paths.empty()) throw Error("--no-answer says that there is no answer: name no PATH");
   AttemptRecord record = c.record;

@@ -65,7 +65,7 @@ const Challenge& asked_challenge(const ChallengeSpec& spec) {
   return std::ranges::find(challenge_rows(), spec.name, &ChallengeRow::name)->get();
 }
 
-// The conversations that led to this model's attempts, and those that are not over.
+// The conversations behind this model's attempts, and the unfinished ones.
 std::vector<ask::JournalHead> conversations_of(const fs::path& submissions,
                                                const ask::AskOptions& o) {
   std::vector<ask::JournalHead> heads;
@@ -93,11 +93,12 @@ std::vector<ask::JournalHead> unfinished_conversations(const ask::AskOptions& o)
 }
 
 struct AskPlan {
-  std::vector<ask::Sample> samples;  // still to be asked, or to be stored
+  std::vector<ask::Sample> samples;  // still to be asked or stored
   std::size_t answered = 0;          // before
 };
 
-// What the samples of one model differ in, other than chance, would be taken for the model's.
+// Requires equal settings: any difference between samples other than chance would be attributed to
+// the model.
 void require_same_settings(const ask::AskOptions& o, const ask::Sample& sample,
                            const std::vector<ask::JournalHead>& known) {
   const ask::JournalHead wanted = head_of(o, sample);
@@ -128,8 +129,9 @@ void require_same_settings(const ask::AskOptions& o, const ask::Sample& sample,
   }
 }
 
-// A sample that was unclear, and that a person has decided by now: `assay add` has kept the reply
-// that lies beside the conversation, which joins it. Returns whether that is so.
+// Handles a sample that was unclear and has been decided by a person since: `assay add` stored the
+// reply that lies beside the conversation, so the conversation joins that attempt. Returns whether
+// it did.
 bool joined_attempt(const ask::AskOptions& o, const ask::Sample& sample) {
   const fs::path journal = ask::journal_path(o, sample),
                  reply = fs::path(journal).replace_extension(".md");
@@ -173,7 +175,7 @@ AskPlan plan_of(const Context& context, const AskCommand& c, const ask::AskOptio
         }
         ++plan.answered;
         if (c.dry_run) continue;
-        // A kill came between the attempt and this.
+        // A kill struck between storing the attempt and removing the journal.
         std::error_code gone;
         fs::remove(ask::journal_path(o, sample), gone);
       }
@@ -220,7 +222,7 @@ ask::Found find_answer(const std::vector<ChallengeSpec>& specs, const ask::Sampl
   return found;
 }
 
-// `assay check` in a process of its own: what it loads is a model's.
+// Runs `assay check` in a separate process, because it loads a model's code.
 ask::Feedback checked(const Context& context, const ask::Sample& sample,
                       const std::vector<SourceFile>& files) {
   constexpr double kCheckLimit = 1800;  // seconds
@@ -229,7 +231,7 @@ ask::Feedback checked(const Context& context, const ask::Sample& sample,
   fs::create_directory(answer);
   for (const SourceFile& f : files) write_file_atomically(answer / f.name, f.contents);
   agent::Program program;
-  // Standard output is JSON; what else it says is kept apart.
+  // Standard output is JSON; stderr is kept apart.
   program.command = {"/bin/sh",
                      "-c",
                      "exec \"$@\" 2>errors",
@@ -307,7 +309,7 @@ void print_totals(const AskCommand& c, const AskPlan& plan, const ask::AskResult
   fmt::print("\n{}", account_of(c, result.spent, seconds));
 }
 
-// What is to be done by hand.
+// Tells the user what to do by hand.
 void tell_unclear(const AskCommand& c, const ask::AskOptions& o, const AskPlan& plan,
                   const ask::AskResult& result) {
   for (std::size_t i = 0; i < plan.samples.size(); ++i) {
@@ -350,7 +352,7 @@ int ask_model(const Context& context, const AskCommand& c) {
   const double begin = clock.now();
   {
     Progress progress(plan.samples.size());
-    std::mutex checking;  // checks measure nothing, but they fill the machine
+    std::mutex checking;  // checks need no quiet machine, but each uses all of it
     ask::AskWorld world{transport,
                         clock,
                         [&](const ask::Sample& s, const std::string& reply) {
@@ -372,7 +374,7 @@ int ask_model(const Context& context, const AskCommand& c) {
     }
   }
   std::error_code not_empty;
-  fs::remove(o.folder / o.name, not_empty);  // unless conversations are left in it
+  fs::remove(o.folder / o.name, not_empty);  // fails if conversations are left in it
   print_totals(c, plan, result, clock.now() - begin);
   tell_unclear(c, o, plan, result);
   const int status = status_of(result);

@@ -1,5 +1,5 @@
-// assay attack: every shipped attack through the same door as a submission, to show that none of
-// them gets anything.
+// assay attack: runs every shipped attack through the same path as a submission, to show that none
+// gains anything.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -26,7 +26,7 @@ struct BoardOptions {
   bool no_sources = false;
 };
 
-// For rooflines of what ran on the CPU, whose evidence does not hold it.
+// The least work of CPU cases, for rooflines; their evidence does not contain it.
 site::LeastWorks least_works(const std::vector<ChallengeSpec>& specs) {
   site::LeastWorks all;
   for (const ChallengeSpec& spec : specs) {

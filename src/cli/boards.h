@@ -1,4 +1,4 @@
-// The boards that commands start from.
+// Opens the boards that commands work on.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,18 @@
 
 namespace assay::cli {
 
-// The board of a results folder, empty when nothing was measured. One of schema 1 is rewritten
-// first, and stderr told; where the folder cannot be written it is only read.
+// The board of a results folder, empty if nothing was measured. A board of schema 1 is first
+// rewritten, with a message on stderr; if the folder is not writable, it is only read.
 Scoreboard open_board(const std::filesystem::path& folder);
 
-// The same for a command that will change it: throws Error where it cannot be written.
+// The same for a command that changes the board: throws Error if the folder is not writable.
 Scoreboard open_board_to_change(const std::filesystem::path& folder);
 
 // Whether the folder holds a board, finished or still in a journal.
 bool has_board(const std::filesystem::path& folder);
 
-// Where the site of a board lies, or the command that makes one; a line. `named` is the folder as
-// the user named it with --results, or "".
+// One line: the location of the board's site, or the command that makes one. `named` is the folder
+// as given with --results, or "".
 std::string where_the_site_is(const std::filesystem::path& results, const std::string& named);
 
 std::vector<std::string> models_of(const Scoreboard&);  // each once, sorted

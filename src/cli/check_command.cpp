@@ -1,4 +1,4 @@
-// assay check: is this answer right, on the cases that everybody may know?
+// assay check: tests whether an answer is right on the public cases.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,15 +27,16 @@ struct CheckCommand {
   bool json = false;
 };
 
-// Caches stay as they are: a check says whether an answer is fast for a small shape that it has
-// just been given, and must be quick itself.
+// Does not flush caches: a check only indicates speed on a small shape with warm inputs, and must
+// itself be quick.
 cases::World world_of_checks(Builder& builder) {
   cases::World world = cases::real_world(builder);
   world.flush_caches = [] {};
   return world;
 }
 
-// Without a toolkit an answer in CUDA cannot be checked. Beside one in C++ that is a remark.
+// A CUDA answer cannot be checked without a toolkit. If there is also a C++ answer, that is only a
+// remark.
 bool can_build(const Harness& harness, const OutsideAnswer& outside, const Submission& answer) {
   if (answer.language != Language::cuda || harness.builder->cuda_toolkit()) return true;
   const std::string why = fmt::format("{}: {}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC",
@@ -62,7 +63,7 @@ int check_answers(const Context& context, const CheckCommand& c) {
       Progress progress(0);
       const auto activity = progress.begin(fmt::format("checking {}", main_file(answer.language)));
       result = check::check_publicly(runner, spec, answer, c.gpu);
-      // Is it the answer that does not build, or does nothing build here?
+      // Find out whether only the answer fails to build or the compiler does not work at all.
       if (result.cell.build.verdict != Verdict::ok && answer.rejected.empty())
         harness.builder->check();
     }

@@ -1,4 +1,4 @@
-// assay compare: models side by side.
+// assay compare: compares models.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,8 @@ struct CompareOptions {
   bool json = false;
 };
 
-// Of the evidence of two rows; nothing where either is missing, which goes to `missing`.
+// Facts from the evidence of two rows. If either has none, returns nothing and adds it to
+// `missing`.
 std::vector<compare::Fact> facts_of_evidence(const fs::path& results, const BoardRow& a,
                                              const BoardRow& b, const ChallengeSpec& spec,
                                              std::set<CellKey>& missing) {

@@ -1,4 +1,4 @@
-// What the commands that compare have in common.
+// Options shared by the commands that compare.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace assay::cli {
 
-// --by mean|best|first, into the text.
+// Declares --by mean|best|first, stored in `by`.
 void add_figure_option(CLI::App&, std::string& by);
-compare::By figure_named(const std::string&);  // of a value that the option accepted
+compare::By figure_named(const std::string&);  // for a value accepted by the option
 
-// The named folder, else the results of the working folder. Throws Error where a named one holds no
-// board: a typing error would look like an empty one.
+// The named folder, else the results of the working folder. Throws Error if a named folder holds no
+// board; otherwise a typo would look like an empty board.
 std::filesystem::path results_folder(const Context&, const std::string& named);
 
 }  // namespace assay::cli

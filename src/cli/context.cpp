@@ -30,7 +30,7 @@ std::optional<fs::path> root_above(fs::path folder) {
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Of an installed program.
+// The root of an installed program.
 fs::path shared_folder() { return program_folder().parent_path() / "share" / "assay"; }
 
 fs::path find_root(const std::string& option) {
@@ -51,8 +51,7 @@ fs::path find_root(const std::string& option) {
                   program_folder().string(), shared_folder().string()));
 }
 
-// The variable's value where it is an absolute path: others are to be ignored, says the XDG
-// standard.
+// The variable's value if it is an absolute path; the XDG standard says to ignore relative ones.
 std::optional<fs::path> folder_in_environment(const char* variable) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !fs::path(value).is_absolute()) return {};

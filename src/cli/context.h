@@ -1,4 +1,4 @@
-// What every subcommand starts from: where things lie, and which challenges exist.
+// What every subcommand starts from: file locations and the known challenges.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,15 @@ class App;
 
 namespace assay::cli {
 
-// Exit statuses. 0: done, whatever the grades. 128 + N: signal N asked for the end (util/stop.h),
-// or nobody reads the output (output.h).
+// Exit statuses. 0: done, whatever the grades. 128 + N: stopped by signal N (util/stop.h), or
+// nobody reads the output (output.h).
 inline constexpr int kDone = 0, kCheckFailed = 1, kUsageOrHarnessError = 2;
 
 struct Context {
-  std::filesystem::path root;   // the folder that holds challenges/ and include/; only read
+  std::filesystem::path root;   // the folder with challenges/ and include/; only read
   std::filesystem::path work;   // the folder of submissions/, results/ and the README to update
-  std::filesystem::path cache;  // of built submissions, unless --cache names another
-  std::string named_root{};     // as the user gave it, "" where it was found
+  std::filesystem::path cache;  // for built submissions, unless --cache names another
+  std::string named_root{};     // as given by the user, "" if it was found
 
   std::filesystem::path challenges() const { return root / "challenges"; }
   std::filesystem::path submissions() const { return work / "submissions"; }
@@ -31,20 +31,20 @@ struct Context {
 
 // The root is --root, else ASSAY_ROOT, else the nearest parent of the working directory that holds
 // challenges/ and include/, else such a parent of the program's file, else share/assay beside the
-// program's bin/. Throws Error when none is there. A root is also the folder to work in, with its
-// cache in .cache/; but an installed one, share/assay, is shared: then one works in the working
-// directory, and the cache is assay/ in $XDG_CACHE_HOME or ~/.cache.
+// program's bin/. Throws Error if there is none. The root is also the work folder, with its cache
+// in .cache/. An installed root, share/assay, is shared, however: there the work folder is the
+// working directory, and the cache is assay/ in $XDG_CACHE_HOME or ~/.cache.
 Context find_context(const std::string& root_option);
 
-// Specs of all challenges, or of the named ones in the given order; an unknown name throws Error
-// with the nearest known one.
+// Specs of all challenges, or of the named ones in the given order; throws Error for an unknown
+// name, suggesting the nearest known one.
 std::vector<ChallengeSpec> load_specs(const Context&, const std::vector<std::string>& names = {},
                                       const ExternalFiles& files = {});
 
-// What a subcommand does once the command line is parsed; returns the exit status.
+// A subcommand's work after the command line is parsed; returns the exit status.
 using Action = std::function<int(const Context&)>;
 
-// Each declares its options on the app and sets `action` when it is chosen.
+// Each declares its command and options on the app, and sets `action` if the command is chosen.
 void add_run(CLI::App&, Action&);
 void add_rerun(CLI::App&, Action&);
 void add_check(CLI::App&, Action&);
@@ -65,22 +65,22 @@ void add_deploy(CLI::App&, Action&);
 void add_add(CLI::App&, Action&);
 void add_ask(CLI::App&, Action&);
 void add_judge(CLI::App&, Action&);
-// The command is what comes after `--`: an agent's.
+// `agent_command` is the command line after `--`.
 void add_solve(CLI::App&, Action&, std::vector<std::string> agent_command);
-// The options are those after `--`: of `assay run`.
+// `run_options` are the options of `assay run` after `--`.
 void add_slurm(CLI::App&, Action&, std::vector<std::string> run_options);
 void add_doctor(CLI::App&, Action&);
 void add_selftest(CLI::App&, Action&);
 void add_fuzz(CLI::App&, Action&);
 void add_attack(CLI::App&, Action&);
-// The arguments are those after `--`: they belong to the simulated program.
+// `program_arguments` are the arguments after `--`, for the simulated program.
 void add_sim(CLI::App&, Action&, std::vector<std::string> program_arguments);
 void add_gpu(CLI::App&, Action&);
 
-// --hints, of the commands that hand tasks out.
+// Declares --hints, for the commands that hand out tasks.
 void add_hints_option(CLI::App&, bool& hints);
 
-// Hidden: `man` and `completion bash` print what is made from the help of all commands.
+// Hidden commands: `man` and `completion bash` print text generated from the help of all commands.
 void add_descriptions(CLI::App&);
 
 }  // namespace assay::cli

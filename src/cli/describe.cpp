@@ -10,7 +10,7 @@ namespace {
 
 // --- what CLI11 knows ---------------------------------------------------------------------------
 
-// An empty group hides a command from --help, and from here.
+// An empty group hides a command from --help and from these descriptions.
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
@@ -33,7 +33,7 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// Of "TEXT:{auto,cpu,sim}", the part in braces.
+// The choices in the braces of "TEXT:{auto,cpu,sim}".
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{'), close = type.find('}');
@@ -44,7 +44,7 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
 // --- the manual page
 // ------------------------------------------------------------------------------
 
-// Words that groff takes as they are.
+// Escapes text so that groff prints it literally.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -61,7 +61,7 @@ std::string roff(const std::string& text) {
   return out;
 }
 
-// Text whose lines and columns stay.
+// Text with its line breaks and columns preserved.
 std::string as_it_stands(const std::string& text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
 
 std::string value_name(const CLI::Option& option) {
@@ -118,7 +118,7 @@ std::vector<std::string> values_of(const CLI::Option& option,
   return is_challenge ? challenges : choices_of(option);
 }
 
-// What can be typed where a word of the command begins.
+// Everything that can begin a word of the command.
 std::vector<std::string> words_of(const CLI::App& app, const std::vector<std::string>& challenges) {
   std::vector<std::string> words;
   for (const CLI::App* command : commands_of(app)) words.push_back(command->get_name());
@@ -131,8 +131,8 @@ std::vector<std::string> words_of(const CLI::App& app, const std::vector<std::st
   return words;
 }
 
-// Lines of a `case` over "command option": what follows an option. Files follow where nothing is
-// known.
+// Lines of a shell `case` over "command option": completions for the option's value. Options with
+// unknown values complete to files.
 std::string completion_of_values(const CLI::App& app, const std::string& command,
                                  const std::vector<std::string>& challenges) {
   std::string lines;

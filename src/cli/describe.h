@@ -1,5 +1,5 @@
-// The program's own description, from what its commands and options say in --help: nothing to keep
-// in step.
+// Generates the program's documentation from the --help of its commands and options, so that
+// nothing has to be kept in sync.
 #pragma once
 
 #include <string>
@@ -11,11 +11,10 @@ class App;
 
 namespace assay::cli {
 
-// In the man macros of groff.
+// A manual page in groff's man macros.
 std::string man_page(const CLI::App&, const std::string& version);
 
-// A script for bash that completes commands, options and those of their values that are known:
-// choices, and challenges.
+// A bash script that completes commands, options and their known values: choices, and challenges.
 std::string bash_completion(const CLI::App&, const std::vector<std::string>& challenges);
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// assay man, assay completion: hidden commands with which the build makes what it installs.
+// assay man, assay completion: hidden commands that the build uses to generate installed files.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ std::vector<std::string> challenge_names() {
   return names;
 }
 
-// Like --help: printed while parsing, for it needs no folder to work in.
+// Prints while parsing, like --help, because it needs no work folder.
 void print_and_end(const std::string& text) {
   fmt::print("{}", text);
   throw CLI::Success();

@@ -1,4 +1,4 @@
-// What `assay doctor` found, line by line.
+// A line of the report of `assay doctor`.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace assay::cli {
 struct Diagnosis {
   enum class State : std::uint8_t {
     ok,
-    note,  // worth knowing; everything can be run
-    bad,   // something that was asked for cannot be run
+    note,  // worth knowing; everything still works
+    bad,   // something that was asked for does not work
   };
 
   std::string name, value;

@@ -1,4 +1,4 @@
-// assay diff: what became of the cells of one board in another.
+// assay diff: compares the cells of two boards.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

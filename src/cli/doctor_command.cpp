@@ -1,4 +1,4 @@
-// assay doctor: what this machine can run, and why not the rest.
+// assay doctor: reports what this machine can run, and why it cannot run the rest.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
@@ -52,8 +52,8 @@ void examine_isolation(const sandbox::TierReport& tier, std::vector<Diagnosis>& 
                       all ? State::ok : State::bad});
 }
 
-// Without groups everything runs; only then a bomb is RE instead of MLE, and what an answer holds
-// in pages that it has taken from its buffers' place is not seen.
+// Everything runs without cgroups too. But then a memory bomb gets RE instead of MLE, and memory
+// that a submission maps in place of its buffers is not seen.
 void examine_memory(std::vector<Diagnosis>& findings) {
   if (processes::MemoryWatch::works()) {
     findings.push_back({"peaks of memory", "to the page, within calls too"});
@@ -105,7 +105,7 @@ void examine_cache(const BuildCache& cache, std::vector<Diagnosis>& findings) {
   }
 }
 
-// What answers may use beyond what every processor of the architecture has is what matters to them.
+// Names the instruction sets beyond the architecture's baseline that submissions may use.
 void examine_target(const Builder& builder, std::vector<Diagnosis>& findings) {
   constexpr std::array kTold{"SSE4_2",          "AVX2",     "FMA",      "AVX512F",
                              "AVX512BF16",      "AMX_TILE", "ARM_NEON", "ARM_FEATURE_SVE",
@@ -142,7 +142,7 @@ void examine_cuda(Builder& builder, std::vector<Diagnosis>& findings) {
       {"CUDA device", "simulated: kernels run on the processor, exactly but not fast"});
 }
 
-// That there is none hinders nobody: answers in CUDA can be graded on the simulator.
+// A missing GPU is no problem: CUDA submissions can be graded on the simulator.
 void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
                  std::vector<Diagnosis>& findings) {
   try {
@@ -153,7 +153,7 @@ void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
   }
 }
 
-// The version of nvcc, "" if there is none.
+// Returns the version of nvcc, "" if there is none.
 std::string examine_builder(const Context& context, sandbox::Tier tier,
                             const HarnessOptions& options, std::vector<Diagnosis>& findings) {
   try {
@@ -212,7 +212,7 @@ int execute(const Context& context, const HarnessOptions& options, const GpuLibr
   const std::string nvcc = examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
   examine_gpu(libraries, nvcc, findings);
-  check_stop();  // what was tried ended with the request
+  check_stop();  // a stop request also kills what was tried
   if (json) {
     print_json(findings);
   } else {

@@ -21,7 +21,7 @@
 namespace assay::cli {
 namespace {
 
-// A folder's name that looks like the model's.
+// A folder name that resembles the model's name.
 std::string name_from_model(const std::string& model) {
   std::string name;
   for (const char c : model) {
@@ -34,7 +34,7 @@ std::string name_from_model(const std::string& model) {
   return name;
 }
 
-// "K=V" as a header; neither part may smuggle in a line.
+// "K=V" as a header; neither part may contain a line break.
 ask::Header header_from(const std::string& text) {
   const std::size_t equals = text.find('=');
   ask::Header header{text.substr(0, equals), ""};
@@ -49,7 +49,7 @@ ask::Header header_from(const std::string& text) {
       fmt::format("--header {}: expected NAME=VALUE, in one line", printable(header.name, 1, 60)));
 }
 
-// "K=V": V is JSON, or else a text.
+// "K=V": V is JSON, or else plain text.
 void add_parameter(nlohmann::json& more, const std::string& text) {
   constexpr std::array kOwn{"model", "messages", "stream", "stream_options", "n"};
   const std::size_t equals = text.find('=');

@@ -1,4 +1,4 @@
-// The options of the commands that ask a model behind an endpoint, and what is made of them.
+// Options of the commands that ask a model behind an endpoint, and the settings made from them.
 #pragma once
 
 #include <cstddef>
@@ -27,38 +27,38 @@ struct EndpointOptions {
   bool no_stream = false, dry_run = false;
 };
 
-// --url, --model and --as; then all the others.
+// The first declares --url, --model and --as, the second all other options.
 void add_endpoint(CLI::App&, EndpointOptions&);
 void add_request_options(CLI::App&, EndpointOptions&);
 
-// Throws Error on a URL, header, parameter or key that cannot be used, and where no key is set for
-// an endpoint that is not on this machine; a dry run needs none.
+// Throws Error for an unusable URL, header, parameter or key, or if no key is set for an endpoint
+// on another machine; a dry run needs no key.
 ask::Endpoint endpoint_from(const EndpointOptions&);
 
-// The name of the model here: --as, or one made from --model. Throws Error when no folder can have
-// it.
+// The model's name in assay: --as, or one made from --model. Throws Error if it is not a valid
+// folder name.
 std::string own_name(const EndpointOptions&);
 
-// Warns where the key would be readable on its way.
+// Warns if the key would be sent unencrypted.
 void warn_of_plain_key(const EndpointOptions&, const ask::Endpoint&);
 
-// "assay COMMAND --url URL --model MODEL ..." as a shell takes it; without secrets: values of
-// headers are not in it.
+// "assay COMMAND --url URL --model MODEL ..." quoted for a shell; without secrets: it omits header
+// values.
 std::string command_line(const char* command, const EndpointOptions&, const ask::Endpoint&);
 
-inline constexpr double kBytesPerToken = 4;  // of English and of code, roughly
+inline constexpr double kBytesPerToken = 4;  // roughly, for English and code
 double tokens_estimated(std::size_t bytes);
 
-// A request as a dry run shows it. `ascii`: whatever is not ASCII is escaped.
+// Prints a request for a dry run. `ascii`: escapes everything that is not ASCII.
 void print_request(const ask::Endpoint&, const nlohmann::ordered_json& body, bool ascii = false);
-// "Estimated, at 4 bytes a token: 900 tokens of prompts; ...": what all requests may cost.
+// "Estimated, at 4 bytes a token: 900 tokens of prompts; ...": the possible cost of all requests.
 std::string estimate(const EndpointOptions&, double tokens_in, std::size_t replies);
 
-// Dollars, where both prices and both counts are known.
+// The cost in dollars, if both prices and both counts are known.
 std::optional<double> cost_of(const EndpointOptions&, std::optional<std::int64_t> in,
                               std::optional<std::int64_t> out);
 std::string dollars(double amount);
-// "3 replies, 0 requests failed, 1.2 s; 100 tokens in, 20 out": a line.
+// One line: "3 replies, 0 requests failed, 1.2 s; 100 tokens in, 20 out".
 std::string account_of(const EndpointOptions&, const ask::Spent&, double seconds);
 
 class RealAskClock : public ask::AskClock {

@@ -1,4 +1,4 @@
-// assay export: results as flat tables, challenges as tasks of other frameworks.
+// assay export: exports results as flat tables, and challenges as tasks for other frameworks.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,8 +32,8 @@ struct ExportOptions {
   std::vector<std::string> challenges, models;
 };
 
-// Rows as they come, for a board's evidence may not fit into memory. To a file atomically, but for
-// that: it is written beside its place and renamed at the end.
+// Writes rows one by one, because a board's evidence may not fit into memory. Files are still
+// replaced atomically: a temporary file is renamed at the end.
 class RowWriter {
  public:
   RowWriter(const std::string& out, bool csv) : out_(out), csv_(csv) {
@@ -85,7 +85,7 @@ bool is_wanted(const ExportOptions& o, const std::string& model) {
   return o.models.empty() || std::ranges::find(o.models, model) != o.models.end();
 }
 
-// Of the evidence of each row; how many had none.
+// Writes rows from each board row's evidence; returns how many rows had none.
 std::size_t write_evidence_rows(const ExportOptions& o, const fs::path& results,
                                 const compare::Field& field, RowWriter& writer) {
   std::size_t missing = 0;
@@ -109,7 +109,7 @@ std::size_t write_evidence_rows(const ExportOptions& o, const fs::path& results,
   return missing;
 }
 
-// Counts in `missing` what has no evidence.
+// Counts rows without evidence in `missing`.
 report::CodeOf code_in_evidence(const fs::path& results, std::size_t& missing) {
   return [&missing, results](const BoardRow& row) -> std::optional<CodeFacts> {
     check_stop();

@@ -1,5 +1,5 @@
-// assay fuzz: draws from a challenge's space of inputs, without end, against an answer or against
-// the challenge's own implementations.
+// assay fuzz: endless random draws from a challenge's input space, run against an answer or the
+// challenge's own implementations.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,10 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The entrants that are shipped as right. naive and par are names of their own kind.
+// Models shipped as correct, and the special names for the baselines.
 constexpr const char* kHouseModels[] = {"textbook", "tuned"};
 constexpr const char* kBaselines[] = {"naive", "par"};
-// With so many findings nothing more is learnt of an answer.
+// After this many findings, an answer is not fuzzed further.
 constexpr std::size_t kMostFindings = 3;
 
 struct FuzzCommand {
@@ -44,11 +44,11 @@ struct FuzzCommand {
   std::optional<std::uint64_t> seed;
 };
 
-// One library, and what became of it so far.
+// One library and its findings so far.
 struct Subject {
   std::string model;
   Device device = Device::cpu;
-  ChallengeSpec spec;  // as it is put to that device
+  ChallengeSpec spec;  // for that device
   cases::TimeAccount account{};
   std::unique_ptr<cases::Fuzzer> fuzzer{};
   std::uint64_t draws = 0, runs = 0, refusals = 0, not_tested = 0;
@@ -146,7 +146,7 @@ class Fuzzing {
     add(name, device, baselines_.library(spec_, name + extension));
   }
 
-  // Those that are right but slow: own tests of answers must accept them.
+  // Adds examples that are right but slow, which submissions' own tests must accept.
   bool add_examples(std::optional<Device> device) {
     if (device && *device != Device::cpu) return false;
     bool any = false;
@@ -187,7 +187,7 @@ class Fuzzing {
     tell(fmt::format("{} (sim): {}\n", model, kNoToolkit));
   }
 
-  // The subject with the least time so far, among those that still have something to show.
+  // The subject with the least time so far, among those below kMostFindings.
   Subject* next() {
     Subject* least = nullptr;
     for (Subject& s : subjects_) {

@@ -15,7 +15,7 @@
 namespace assay::cli {
 namespace {
 
-// What git prints, where it ends well.
+// The output of git, if it succeeds.
 std::optional<std::string> git(const std::filesystem::path& folder,
                                std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"git", "-C", folder.string()});

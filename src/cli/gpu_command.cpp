@@ -1,4 +1,4 @@
-// assay gpu: answers in CUDA on the real GPU of this machine.
+// assay gpu: runs CUDA answers on this machine's real GPU.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -47,7 +47,7 @@ struct GpuCommand {
   std::size_t jobs = 0;
 };
 
-// One implementation of a challenge, and what became of it.
+// One implementation of a challenge, and its results.
 struct Subject {
   std::string name;
   const Submission* answer = nullptr;  // null: par

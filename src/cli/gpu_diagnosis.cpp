@@ -18,7 +18,7 @@ struct Release {
   int major = 0, minor = 0;
 };
 
-// "13.0" at the begin of the text.
+// Parses "13.0" at the beginning of the text.
 std::optional<Release> parse_release(std::string_view text) {
   Release found;
   const char* const end = text.data() + text.size();
@@ -72,7 +72,7 @@ Diagnosis processes(const GpuMachine& gpu) {
 }
 
 // Within a major version drivers run machine code of later toolkits (NVIDIA, "CUDA Compatibility");
-// PTX they compile only if it is no later than they are.
+// they compile PTX only if it is no newer than the driver.
 Diagnosis compiler(const GpuMachine& gpu, const Release& nvcc, const Release& driver) {
   constexpr const char* kName = "GPU, nvcc";
   if (nvcc.major < driver.major || (nvcc.major == driver.major && nvcc.minor <= driver.minor)) {

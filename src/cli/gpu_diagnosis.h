@@ -1,4 +1,4 @@
-// What `assay doctor` says of the real GPU.
+// The report of `assay doctor` on the real GPU.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace assay::cli {
 
-// `nvcc` is the version that the toolkit states (CudaToolkit::version), "" where there is none.
+// `nvcc` is the toolkit's version text (CudaToolkit::version), "" if there is no toolkit.
 std::vector<Diagnosis> gpu_diagnosis(const GpuMachine&, const std::string& nvcc, bool is_root);
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// assay grade: the grade of one answer wherever it lies, whole or in stages.
+// assay grade: grades one answer at any path, fully or in stages.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -76,7 +76,7 @@ int grade_answer(const Context& context, const GradeCommand& c) {
   check::StagedGrade grade;
   {
     Progress progress(0);
-    std::optional<cells::Preparation> baselines;  // what times are compared with
+    std::optional<cells::Preparation> baselines;  // built in the background for timing
     grade = check::grade_in_stages(
         steps, outside.spec, stages, !c.stages.empty(), harness.gpu, [&](check::Stage stage) {
           if (timed && stage == check::Stage::core)

@@ -74,7 +74,7 @@ void add_gpu_option(CLI::App& app, std::string& gpu) {
 
 ExternalFiles external_files(const std::string& corpus) {
   if (corpus.empty()) return {};
-  read_file(corpus);  // now, with a message that names it, rather than in the middle of the run
+  read_file(corpus);  // fail now, naming the file, rather than in mid-run
   return {{"corpus", std::filesystem::absolute(corpus)}};
 }
 

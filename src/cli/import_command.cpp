@@ -1,4 +1,4 @@
-// assay import: published grades beside measured ones.
+// assay import: imports published grades, to show beside measured ones.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ struct ImportOptions {
   bool dry_run = false;
 };
 
-// A published file is named by its user, and its page by it: plain names alone.
+// The user names a published file, and its page is named after it: only plain names are allowed.
 std::string plain_name(const ImportOptions& o) {
   std::string name = o.name.empty() ? fs::path(o.file).stem().string() : o.name;
   const bool plain = !name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 80 &&

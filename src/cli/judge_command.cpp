@@ -1,4 +1,5 @@
-// assay judge: a model behind an endpoint -> opinions of the board's answers, beside their scores.
+// assay judge: asks a model behind an endpoint for opinions on the board's answers, shown beside
+// their scores.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -39,10 +40,10 @@ struct JudgeCommand : EndpointOptions {
 };
 
 struct JudgePlan {
-  std::map<CellKey, judge::Opinion> opinions;   // as far as they are there
+  std::map<CellKey, judge::Opinion> opinions;   // as far as they exist
   std::vector<judge::Question> questions;       // still to be asked
-  std::size_t there = 0;                        // samples that are kept
-  std::map<std::string, std::size_t> left_out;  // answers, by why
+  std::size_t there = 0;                        // samples that already exist
+  std::map<std::string, std::size_t> left_out;  // number of answers, by reason
 };
 
 fs::path results_of(const Context& context, const JudgeCommand& c) {
@@ -63,7 +64,7 @@ void require_known_models(const Scoreboard& board, const JudgeCommand& c) {
   }
 }
 
-// Plans what is to be asked, of the answers that lie there as they were measured.
+// Plans the questions, about answers whose files are still as they were measured.
 class Planner {
  public:
   Planner(const Context& context, const JudgeCommand& c, const ask::Endpoint& endpoint,
@@ -114,7 +115,7 @@ class Planner {
     plan_.opinions.emplace(row.key, std::move(opinion));
   }
 
-  // Why an answer cannot be judged, "" where `sources` holds it.
+  // Why an answer cannot be judged, or "" after filling `sources`.
   std::string why_not(const BoardRow& row, std::vector<SourceFile>& sources) const {
     const CellKey& key = row.key;
     if (row.score.verdict == Verdict::no_answer) return "gave no answer";
@@ -135,7 +136,7 @@ class Planner {
     return "are not in submissions/";
   }
 
-  // What the author of the answer was given.
+  // The task that the answer's author was given.
   const std::string& task_of(const ChallengeSpec& spec, Device device) {
     std::string& text = tasks_[{spec.name, device}];
     if (!text.empty()) return text;
@@ -147,8 +148,8 @@ class Planner {
     return text;
   }
 
-  // An opinion of the same sources by the same rubric and settings is kept. Of an answer that
-  // changed it gives way; other terms are the user's to decide.
+  // Keeps an opinion on the same sources with the same rubric and settings. An opinion on changed
+  // sources is dropped; if the terms differ, the user decides.
   void take_over(const judge::Opinion& before, judge::Opinion& opinion) const {
     if (!is_same_question(before, opinion) && before.source_hash != opinion.source_hash) return;
     if (const std::string other = difference_of_terms(before, opinion); !other.empty()) {
@@ -185,7 +186,7 @@ int print_dry_run(const JudgeCommand& c, const ask::Endpoint& endpoint, const Ju
     in += tokens;
     fmt::print("# {} sample {}: about {:.0f} tokens\n", printable(to_string(question.key), 1, 200),
                question.number, tokens);
-    // Sources are untrusted, and a terminal obeys them.
+    // Sources are untrusted and could control the terminal.
     print_request(endpoint, request_of(endpoint, question), true);
   }
   fmt::print("{}{} requests, {} samples there already. Nothing was sent.\n{}.\n",

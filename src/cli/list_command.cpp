@@ -1,4 +1,4 @@
-// assay list: the challenges and the models.
+// assay list: lists the challenges and the models.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
 
 using Models = std::map<std::string, ModelInfo>;
 
-// What is wrong with a description was told when the submissions were found.
+// Faults in descriptions were already reported when the submissions were found.
 Models described_models(const std::filesystem::path& root,
                         const std::vector<Submission>& submissions) {
   Models models;

@@ -1,4 +1,4 @@
-// assay merge: results of other folders into this one.
+// assay merge: merges results of other folders into this one.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +51,7 @@ std::string in_words(const store::IncomingResults& incoming, const store::MergeC
 }
 
 int merge_all(const Context& context, const MergeOptions& o) {
-  // All are read, and refused, before anything is written.
+  // Reads all, and rejects bad ones, before anything is written.
   std::vector<store::IncomingResults> all;
   for (const std::string& folder : o.folders) all.emplace_back(folder);
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);

@@ -28,14 +28,14 @@ namespace {
 
 using mutate::Fate;
 
-// A challenge, the answer that is mutated, and what was drawn.
+// A challenge, the answer to mutate, and the mutants drawn.
 struct Target {
   const ChallengeSpec* spec = nullptr;
   cells::MutatedAnswer answer{};
   std::vector<mutate::KnownMutant> known{};
   std::vector<mutate::Mutation> drawn{};
   std::size_t all = 0;
-  std::vector<std::string> stale{};  // entries of the list that are no mutant
+  std::vector<std::string> stale{};  // entries of the list that match no mutant
   std::unique_ptr<cells::MutantBench> bench{};
   std::vector<mutate::Result> results{};
   std::size_t tried = 0;
@@ -186,7 +186,7 @@ void print_json(const std::deque<Target>& targets, std::uint64_t seed) {
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Of the targets whose mutants were all tried.
+// Records the scores of targets whose mutants were all tried.
 void keep_scores(const std::filesystem::path& results, const std::deque<Target>& targets,
                  std::uint64_t seed) {
   std::vector<mutate::ChallengeScore> scores;
@@ -200,7 +200,7 @@ void keep_scores(const std::filesystem::path& results, const std::deque<Target>&
                    store::mutation_record_path(results).string()));
 }
 
-// Whether every survivor is excused, and the lists are true to the answers.
+// kDone if every survivor is excused and the lists match the answers.
 int status_of(const std::deque<Target>& targets) {
   const bool good = std::ranges::all_of(
       targets, [](const Target& t) { return t.stale.empty() && t.tally().survived == 0; });

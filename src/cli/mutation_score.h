@@ -1,4 +1,4 @@
-// `assay selftest --mutants`: how many one-place mutants of right answers do the cases kill?
+// `assay selftest --mutants`: how many one-place mutants of correct answers the cases kill.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 namespace assay::cli {
 
 struct MutationOptions {
-  std::size_t count = 0;  // of each challenge
-  std::string id;         // not empty: this one, instead
+  std::size_t count = 0;  // per challenge
+  std::string id;         // not empty: only this mutant
   std::string of = "textbook";
   bool json = false;
-  bool record = false;  // the scores, in the folder of results
+  bool record = false;  // write the scores to the results folder
   std::string results;  // empty: the context's
 };
 
-// Runs them, prints survivors and the score, keeps the score where that is asked for, and returns
-// the exit status: kCheckFailed where one survived that no list excuses, or a list names what is no
-// mutant.
+// Runs the mutants, prints survivors and the score, records the score if requested, and returns the
+// exit status: kCheckFailed if a mutant survived that no list excuses, or if a list entry matches
+// no mutant.
 int score_mutants(const Context&, const MutationOptions&, const HarnessOptions&,
                   const std::vector<std::string>& challenges, std::uint64_t seed, std::size_t jobs);
 

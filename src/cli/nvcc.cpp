@@ -45,19 +45,20 @@ std::vector<fs::path> candidates() {
   return found;
 }
 
-// Whether the process of a pidfd has exited. Where there are none, waiting for it tells.
+// Whether the process of a pidfd has exited. Without pidfds returns true, and the caller's wait
+// blocks instead.
 bool ended(int pidfd) {
   pollfd entry{pidfd, POLLIN, 0};
   return pidfd < 0 || ::poll(&entry, 1, 0) != 0;
 }
 
 struct Spawned {
-  int status = 0;      // of waitpid
-  std::string output;  // of stdout, if it was captured
+  int status = 0;      // from waitpid
+  std::string output;  // stdout, if captured
 };
 
-// Runs a command to its end, or to the end of assay: with all that it started. Its stdout is
-// captured, or goes where stderr goes.
+// Runs a command until it ends, or until assay is stopped, which kills it and all its children. Its
+// stdout is captured, or goes where stderr goes.
 Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
   Pipe pipe = make_pipe();
   std::vector<char*> argv;
@@ -74,7 +75,7 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, capture ? pipe.write.get() : STDERR_FILENO,
                                      STDOUT_FILENO);
-  posix_spawnattr_t attributes;  // a process group of its own, to be ended as one
+  posix_spawnattr_t attributes;  // own process group, to be killed as one
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
@@ -87,7 +88,7 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
 
   Spawned result;
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  // Its output ends with it: without capture the pipe closes at once.
+  // Reads until the command closes its output; without capture the pipe closes at once.
   for (bool reading = true; reading || !ended(process.get());) {
     pollfd entries[] = {{reading ? pipe.read.get() : -1, POLLIN, 0},
                         {reading ? -1 : process.get(), POLLIN, 0},

@@ -1,4 +1,4 @@
-// What the program says, and what becomes of it when nobody reads it.
+// The program's output, and handling of output that nobody reads.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace assay::cli {
 
-// 128 + SIGPIPE, as any program ends whose reader went away.
+// 128 + SIGPIPE, the usual status if the reader is gone.
 inline constexpr int kNobodyReads = 141;
 
-// On stderr. Files and programs of others may have a part in it: what would move a cursor is made
-// visible. That nobody reads it, or that there is no room for it, changes nothing.
+// Writes to stderr. The text may contain parts from untrusted files and programs, so terminal
+// control characters are made visible. Write errors are ignored.
 void tell(std::string_view text);
 
-// To be called last: `status`, or why what was printed on stdout did not arrive. That is said on
-// stderr, unless the reader closed the pipe.
+// Call this last: flushes stdout and returns `status`, or a failure status if the output did not
+// arrive. The failure is reported on stderr, unless the reader closed the pipe.
 int after_output(int status) noexcept;
 
-// The same where printing failed with that errno.
+// The same if printing failed with that errno.
 int output_failed(int error) noexcept;
 
 // "1 answer", "2 answers"

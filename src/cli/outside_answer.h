@@ -1,4 +1,4 @@
-// An answer that lies anywhere, as check and grade are given it.
+// An answer at any path, as given to check and grade.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ struct OutsideOptions {
   std::string path, challenge, device = "auto";
 };
 
-// Declares PATH, --challenge and --device; with `real_gpu` that may be cuda.
+// Declares PATH, --challenge and --device; with `real_gpu` the device may be cuda.
 void add_outside_options(CLI::App&, OutsideOptions&, bool real_gpu = false);
 
 struct OutsideAnswer {
   std::vector<Submission> answers;  // for the device; C++ before CUDA
   ChallengeSpec spec;
-  std::string known_by;  // how the challenge is known
+  std::string known_by;  // how the challenge was recognised
 };
 
-// Reads it. Throws Error that says what is missing, and names the candidates where the challenge is
-// not clear.
+// Reads the answer. Throws Error naming what is missing, or the candidates if the challenge is
+// ambiguous.
 OutsideAnswer find_outside_answer(const Context&, const OutsideOptions&);
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// The record of a run, and what commands look up by name.
+// The record of a run, and look-ups by name.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ store::RunStart new_run(const Harness&, std::uint64_t seed, nlohmann::json optio
 // "2026-11-21T03-51-20Z-5f3a9c1e": sorts by time.
 std::string make_run_id(std::uint64_t seed);
 
-// What is compiled in of a challenge whose spec was loaded.
+// The compiled-in part of a challenge whose spec was loaded.
 const Challenge& challenge_of(const ChallengeSpec&);
 
-// Says which cells of the run are not on the board, why, and where they are.
+// Prints which cells of the run are not on the board, why, and where they are.
 void print_set_aside(const store::ResultStore&);
 
 }  // namespace assay::cli

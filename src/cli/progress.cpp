@@ -132,7 +132,7 @@ void Progress::write_on() {
     if (!text.empty()) output_.write(text);
     lock.lock();
   }
-  // What was said while the last text was being written.
+  // Messages that arrived while the last text was being written.
   const std::string rest = text_.last();
   lock.unlock();
   if (!rest.empty()) output_.write(rest);

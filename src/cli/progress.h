@@ -1,6 +1,6 @@
-// Progress of a long command on stderr: on a terminal one line that says what is being done and for
-// how long, rewritten every second; in a pipe such a line whenever nothing else was said for a
-// while. A thread of its own does all the writing.
+// Progress of a long command on stderr. On a terminal: one line that shows the current activity and
+// its duration, rewritten every second. In a pipe: such a line whenever nothing else was written
+// for a while. A separate thread does all the writing.
 #pragma once
 
 #include <chrono>
@@ -15,24 +15,24 @@
 
 namespace assay::cli {
 
-// What there is to show; who writes it, and when, is Progress's affair. Seconds are of any clock.
+// The text to show; Progress decides when to write it. Times are seconds of any clock.
 class ProgressText {
  public:
-  // In a pipe the status follows when nothing was written for this long.
+  // In a pipe, the status is written after this many seconds of silence.
   static constexpr double kQuiet = 25;
 
-  // A total of 0: nobody knows how much there is to do.
+  // A total of 0 means unknown.
   ProgressText(std::size_t total, bool terminal, std::size_t width, double now)
       : total_(total), terminal_(terminal), width_(width), started_(now), written_(now) {}
 
   std::size_t begin(const std::string& activity, double now);  // returns its number
   void end(std::size_t number) { activities_.erase(number); }
-  void finished(const std::string& line);  // counts one of the total
+  void finished(const std::string& line);  // counts one step of the total
   void note(const std::string& line) { lines_ += line + '\n'; }
 
-  // What is to be written now, "" when nothing is.
+  // The text to write now, "" if there is none.
   std::string due(double now);
-  // What is left to say at the end; the status line goes.
+  // The remaining text at the end; erases the status line.
   std::string last();
 
  private:
@@ -46,7 +46,7 @@ class ProgressText {
   bool terminal_;
   std::size_t width_;
   double started_, written_;
-  std::map<std::size_t, Activity> activities_;  // by number: the oldest first
+  std::map<std::size_t, Activity> activities_;  // by number: oldest first
   std::size_t begun_ = 0;
   std::string lines_;  // finished, not yet written
 };
@@ -57,19 +57,19 @@ class Progress {
     bool terminal = false;
     std::size_t width = 80;
     std::chrono::milliseconds refresh{1000};
-    std::function<void(const std::string&)> write;  // called by one thread
+    std::function<void(const std::string&)> write;  // called from one thread
   };
 
   explicit Progress(std::size_t total);  // on stderr
   Progress(std::size_t total, Output);
   ~Progress();
 
-  // Lasts as long as what is returned, which must not outlive this. On any thread, as all others
-  // here.
+  // The activity lasts as long as the returned object, which must not outlive this. Thread-safe,
+  // like all functions here.
   [[nodiscard]] std::shared_ptr<void> begin(const std::string& activity);
   // A step of the total is finished: `line` stays on screen.
   void finished(const std::string& line);
-  // A line that counts nothing.
+  // Writes a line without counting a step.
   void note(const std::string& line);
 
  private:

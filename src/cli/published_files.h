@@ -9,10 +9,10 @@
 
 namespace assay::cli {
 
-// published/ in the folder of results.
+// published/ in the results folder.
 std::filesystem::path published_folder(const std::filesystem::path& results);
 
-// Name -> grades, of every published/NAME.json; none where there is no such folder. Throws Error
+// Name -> grades, for every published/NAME.json; empty if there is no such folder. Throws Error
 // naming the file.
 std::map<std::string, compare::Published> read_published(const std::filesystem::path& results);
 

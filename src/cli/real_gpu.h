@@ -1,4 +1,4 @@
-// What commands need that measure on the machine's real GPU.
+// Setup for commands that measure on the machine's real GPU.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct GpuLibraries {
 // Declares --driver and --management.
 void add_gpu_libraries(CLI::App&, GpuLibraries&);
 
-// The world in which the device measures: the real one, or world_of_gpu().
+// The world for measurements on the device: the real one, or world_of_gpu().
 cases::World world_on(Device, Harness&, const GpuLibraries&, const std::string& sheet);
 
-// The world of Device::cuda: its roofline is that of the GPU, copies as measured now and arithmetic
-// by the data sheet `sheet`; "" is that of the GPU's name. Notes the GPU in the harness's machine.
-// Throws Error when there is no GPU, data sheet or compiler.
+// The world of Device::cuda: its roofline is the GPU's, with copies as measured now and arithmetic
+// from the data sheet `sheet`; "" selects the sheet by the GPU's name. Records the GPU in the
+// harness's machine. Throws Error if there is no GPU, data sheet or compiler.
 cases::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
 
 }  // namespace assay::cli

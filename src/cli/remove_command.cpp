@@ -1,4 +1,4 @@
-// assay remove: results off the board.
+// assay remove: removes results from the board.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ struct RemoveOptions {
   std::string model, challenge, results;
 };
 
-// Throws Error with the nearest name when nothing is measured under the given ones.
+// Throws Error, suggesting the nearest name, if nothing is measured under the given names.
 void require_measured(const Scoreboard& board, const RemoveOptions& o) {
   std::set<std::string> challenges;
   for (const auto& [key, row] : board.entries) {

@@ -1,4 +1,4 @@
-// assay rerun: one cell again, or one case of it alone.
+// assay rerun: runs one cell again, or a single case of it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -85,14 +85,15 @@ const char* where(Device device) {
   return "";
 }
 
-// One case, without touching the board. Exit status 0 whatever the verdict, like every run.
+// Runs one case without touching the board. The exit status is 0 whatever the verdict, as for every
+// run.
 int replay_case(cases::World world, const cells::RunOptions& options, const RerunCommand& c,
                 const ChallengeSpec& spec, const Submission& submission) {
   cells::CellRunner runner(std::move(world), options);
   CellResult cell = runner.check(spec, submission);
   runner.time_together(spec, std::span(&cell, 1));
   runner.run_exclusive(spec, cell);
-  check_stop();  // what ran ended with the request: the result says nothing
+  check_stop();  // a stop request also kills the worker: the result means nothing
   if (cell.build.verdict != Verdict::ok) {
     fmt::print("{}: {}\n{}\n", code(cell.build.verdict), description(cell.build.verdict),
                cell.build.log);
@@ -138,7 +139,7 @@ int execute(const Context& context, const RerunCommand& c) {
     entries = run_cells(harness, runner, specs, {submission},
                         static_cast<std::size_t>(available_cores()), store, progress);
   } catch (const Stopped&) {
-    store.finish();  // it is no run for --resume
+    store.finish();  // not a run that --resume could continue
     tell(fmt::format("stopped by {}: nothing was stored, and the board is as it was\n",
                      stop_signal_name()));
     throw;

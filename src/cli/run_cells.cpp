@@ -28,7 +28,7 @@ namespace assay::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// What is known of who answered: of each model once, as its file says when the run begins.
+// The descriptions of the models, read once per model from its file when the run begins.
 class Entrants {
  public:
   explicit Entrants(const std::vector<Submission>& submissions) {
@@ -37,7 +37,7 @@ class Entrants {
       if (models_.contains(s.model)) continue;
       fs::path root = s.directory.parent_path().parent_path();
       if (!s.attempt.empty()) root = root.parent_path();
-      std::string fault;  // was told when the submissions were found
+      std::string fault;  // reported when the submissions were found
       models_[s.model] = read_model_info(root, s.model, fault);
     }
   }
@@ -73,7 +73,8 @@ std::string one_line(const BoardEntry& entry) {
   return text;
 }
 
-// About what compiling the subjects of a challenge reads: they are variants of naive.
+// An estimate of the bytes read to compile a challenge's test subjects, which are variants of
+// naive.
 std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
   const char* const file = language == Language::cpp ? "naive.cpp" : "naive.cu";
   std::size_t naive = cells::baseline_file(spec, file).contents.size();
@@ -86,7 +87,7 @@ std::size_t bytes_of_subjects(const ChallengeSpec& spec, Language language) {
 session::Order planned(const std::vector<ChallengeSpec>& specs,
                        const std::vector<Submission>& submissions, std::size_t jobs, bool own_tests,
                        const Scoreboard& board) {
-  // Where answers' own tests are tried.
+  // Challenges and languages for which submissions' own tests run.
   std::map<std::pair<std::string, Language>, std::size_t> bytes;
   for (const Submission& s : submissions) {
     const std::pair at{s.challenge, s.language};
@@ -99,11 +100,11 @@ session::Order planned(const std::vector<ChallengeSpec>& specs,
   });
 }
 
-// Where a finished cell goes that the folder of results does not take: into a results folder of its
-// own among temporary files, from which `assay merge` takes it when the cause is mended.
+// Keeps finished cells that the results folder does not accept, in a temporary results folder from
+// which `assay merge` can take them once the cause is fixed.
 class Refuge {
  public:
-  // What became of it, for the error.
+  // Returns where the cell was kept, for the error message.
   std::string keep(const BoardEntry& entry, const store::RunStart& run) {
     try {
       if (!store_) open(run);
@@ -137,7 +138,7 @@ std::vector<BoardEntry> run_cells(const Harness& harness, cells::CellRunner& run
   Refuge refuge;
   const Entrants entrants(submissions);
   const auto sink = [&](CellResult cell) {
-    check_stop();  // what ran ended with the request: the result says nothing
+    check_stop();  // a stop request also kills the worker: the result means nothing
     const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
     entries.push_back(graded(harness, spec, std::move(cell)));
     entrants.describe(entries.back());

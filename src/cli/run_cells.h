@@ -1,4 +1,4 @@
-// Submissions -> graded cells -> files and the screen: the part that run and rerun share.
+// Submissions -> graded cells -> files and screen: the part shared by run and rerun.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace assay::cli {
 
-// Checks, times, grades and stores every submission as session/session.h says, showing each cell
-// when it is finished. In the order of the board, C++ and CUDA answers beside each other. Throws
-// Stopped when the end was asked for; what was finished is stored then. Where a cell cannot be
-// stored, the Error says where it lies instead.
+// Checks, times, grades and stores every submission as session/session.h describes, showing each
+// cell when it is finished. Works in board order, with C++ and CUDA submissions side by side.
+// Throws Stopped on a stop request; finished cells are stored by then. If a cell cannot be stored,
+// the Error says where it was kept instead.
 std::vector<BoardEntry> run_cells(const Harness&, cells::CellRunner&,
                                   const std::vector<ChallengeSpec>&, const std::vector<Submission>&,
                                   std::size_t jobs, store::ResultStore&, Progress&);

@@ -1,4 +1,4 @@
-// assay run: the full benchmark or any part of it.
+// assay run: runs the full benchmark or any part of it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +34,7 @@ struct RunCommand {
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
   GpuLibraries libraries;
   std::string shard, costs;
-  std::vector<std::string> shard_cells;  // of a resumed run: those that its shard was given
+  std::vector<std::string> shard_cells;  // of a resumed run: the cells assigned to its shard
   std::vector<std::string> models, challenges;
   std::size_t jobs = static_cast<std::size_t>(available_cores());
   std::optional<std::uint64_t> seed;
@@ -44,7 +44,7 @@ struct RunCommand {
   bool on_real_gpu() const { return device == to_string(Device::cuda); }
 };
 
-// What --resume needs to continue with the same work.
+// The options --resume needs to continue the same work.
 nlohmann::json remembered(const RunCommand& c) {
   return {{"submissions", c.submissions},
           {"models", c.models},
@@ -87,8 +87,8 @@ bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::str
          cell.source_hash == source_hash && cell.verdict != Verdict::harness_error;
 }
 
-// Of the submissions those whose rows on the board are stale, and what of such rows cannot be
-// measured here: how many that are. Of a resumed run also those that it has measured.
+// Reduces the submissions to those with stale rows on the board; for a resumed run, also keeps
+// those already measured in it. Returns how many stale rows cannot be measured here.
 std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                          const std::vector<ChallengeSpec>& specs,
                          std::vector<Submission>& submissions) {
@@ -111,7 +111,7 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
     } else if (!answered.contains(key)) {
       ++absent;
     } else if (key.device == Device::sim && !has_nvcc) {
-      ++without_compiler;  // measured here it would be 'not run', and an older score is lost
+      ++without_compiler;  // it would be 'not run' here, replacing an older score
     } else {
       stale.insert(key);
     }
@@ -144,7 +144,8 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
   return newer + absent + without_compiler + on_real_gpu;
 }
 
-// The --gpu that its rows are modelled on; the default where there is no such data sheet any more.
+// The --gpu on which the board's rows are modelled; the default if that data sheet no longer
+// exists.
 std::string data_sheet_of(const Scoreboard& board) {
   const std::string name = gpu_of(board, Device::sim);
   for (const std::string& file : gpu_names()) {
@@ -153,8 +154,8 @@ std::string data_sheet_of(const Scoreboard& board) {
   return kDefaultGpu;
 }
 
-// Where all shards read what each submission costs, and none of them writes. Throws Error
-// otherwise.
+// The folder from which all shards read the cost of each submission. Throws Error if a shard would
+// write to it.
 std::filesystem::path costs_of_shards(const Context& context, const RunCommand& c) {
   const auto folder = [&](const std::string& named) {
     return std::filesystem::weakly_canonical(named.empty() ? context.results()
@@ -171,9 +172,9 @@ std::filesystem::path costs_of_shards(const Context& context, const RunCommand& 
   return costs;
 }
 
-// Leaves the submissions of the shard.
+// Keeps only the submissions of the shard.
 void keep_shard(const Context& context, RunCommand& c, std::vector<Submission>& submissions) {
-  if (c.resume) {  // costs may have changed since it began
+  if (c.resume) {  // costs may have changed since the run began
     std::erase_if(submissions, [&](const Submission& s) {
       return std::ranges::find(c.shard_cells, to_string(key_of(s))) == c.shard_cells.end();
     });
@@ -187,8 +188,8 @@ void keep_shard(const Context& context, RunCommand& c, std::vector<Submission>& 
   for (const Submission& s : submissions) c.shard_cells.push_back(to_string(key_of(s)));
 }
 
-// Whether an unfinished run measured these sources against this spec, also when it was killed
-// before it had written that down.
+// Whether an unfinished run already measured these sources against this spec, even if it was killed
+// before recording it.
 bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Submission& s) {
   const CellKey key = key_of(s);
   const std::string hash = source_hash(s);
@@ -196,7 +197,7 @@ bool already_done(store::ResultStore& store, const ChallengeSpec& spec, const Su
          (store.adopt(key) && is_recorded(store.run(), key, spec.hash, hash));
 }
 
-// What the cases on the user's own files measured.
+// Prints the results of cases on the user's own files.
 void print_external(const std::vector<BoardEntry>& entries,
                     const std::vector<ChallengeSpec>& specs) {
   for (const BoardEntry& e : entries) {
@@ -237,7 +238,7 @@ void print_summary(const RunCommand& c, const store::ResultStore& store,
              where_the_site_is(store.board_path().parent_path(), c.results));
 }
 
-// Where there is nothing to measure.
+// Prints an empty result if there is nothing to measure.
 void print_nothing(const RunCommand& c, const std::string& why) {
   const nlohmann::ordered_json none{{"run", nullptr}, {"cells", nlohmann::ordered_json::array()}};
   fmt::print("{}\n", c.json ? none.dump(1) : why);
@@ -254,7 +255,7 @@ cells::RunOptions run_options(const RunCommand& c, const Harness& harness,
           .driver = c.on_real_gpu() ? c.libraries.driver : ""};
 }
 
-// The command that goes on where this one ended.
+// The command that resumes this run.
 std::string resuming(const Context& context, const RunCommand& c) {
   std::string command = "assay";
   if (!context.named_root.empty()) command += " --root " + quoted(context.named_root);
@@ -266,7 +267,7 @@ std::string resuming(const Context& context, const RunCommand& c) {
   return command;
 }
 
-// What a run that ended early leaves.
+// Describes what a run that ended early has stored.
 std::string what_is_kept(const Context& context, const RunCommand& c,
                          const store::ResultStore& store, std::size_t submissions) {
   if (!store.is_running()) return "nothing was measured yet";

@@ -1,5 +1,5 @@
-// assay selftest: every shipped example through the same door as a submission, to show that the
-// harness catches what it claims to catch.
+// assay selftest: runs every shipped example through the same path as a submission, to show that
+// the harness catches what it claims to catch.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +32,7 @@
 namespace assay::cli {
 namespace {
 
-// slow_* examples earn at most this share of the points on the timed case they name.
+// The largest share of points a slow_* example may earn on the timed case it names.
 constexpr double kSlowShare = 0.35;
 
 struct SelftestCommand {
@@ -44,14 +44,14 @@ struct SelftestCommand {
   MutationOptions mutants;
 };
 
-// One example, judged.
+// One example and its judgement.
 struct Row {
   const ChallengeSpec* spec = nullptr;
   cells::Example example;
   CellResult cell;
-  std::string verdict;              // of the cell's cases, in a word
+  std::string verdict;              // of the cell's cases, as one word
   std::vector<std::string> failed;  // cases that caught it
-  std::string complaint;            // empty when it earned what its name states
+  std::string complaint;            // empty if it got the verdict its name states
 };
 
 bool failed(const CaseResult& c) {
@@ -111,13 +111,13 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
   return rows;
 }
 
-// What is modelled is known with everything else that is simulated.
+// Modelled times come with the simulation and need no timing.
 bool is_timed(const Row& row) {
   return row.example.language == Language::cpp && cells::needs_timing(*row.spec, row.example);
 }
 
-// The rows that are timed. Those of one challenge that name the same cases are a group: naive and
-// par, which may train a model for each, run once for all of them.
+// The timed rows, grouped. Rows of one challenge that name the same cases form a group, so that
+// naive and par, which may train a model for each case, run once for all of them.
 std::vector<std::vector<Row*>> timed_groups(std::vector<Row>& rows) {
   std::vector<std::vector<Row*>> groups;
   for (Row& row : rows) {
@@ -143,7 +143,7 @@ void time_group(cells::CellRunner& runner, const std::vector<Row*>& group, bool 
   for (std::size_t i = 0; i < group.size(); ++i) group[i]->cell = std::move(cells[i]);
 }
 
-// Trap cases that no example was caught by and that give no reason.
+// Trap cases that caught no example and state no reason for that.
 std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs,
                                          const std::vector<Row>& rows) {
   std::set<std::string> caught;
@@ -162,7 +162,7 @@ std::vector<std::string> uncovered_traps(const std::vector<ChallengeSpec>& specs
   return uncovered;
 }
 
-// With ".cu", for there may be one of that name in C++.
+// Includes ".cu", because a C++ example may have the same name.
 std::string shown_name(const cells::Example& example) {
   return example.language == Language::cuda ? example.source.name : example.name;
 }
@@ -190,7 +190,7 @@ int run_examples(const Context& context, const SelftestCommand& c) {
   std::vector<Row> rows = plan_rows(specs, c, harness.builder->cuda_toolkit().has_value());
   std::atomic<std::size_t> judged{0};
   const auto finish = [&](Row& row, Progress& progress) {
-    check_stop();  // what ran ended with the request: the result says nothing
+    check_stop();  // a stop request also kills the worker: the result means nothing
     judge(row);
     ++judged;
     progress.finished(row.example.name);

@@ -1,4 +1,4 @@
-// assay serve: grades over HTTP, for those who train models with them.
+// assay serve: grades over HTTP, for training models.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ struct ServeCommand {
   std::size_t queue = 1000, keep = 10'000;
 };
 
-// A line each; what is short can be guessed.
+// Reads one token per line and rejects short ones, which can be guessed.
 std::vector<std::string> tokens_in(const std::string& text, const std::string& where) {
   constexpr std::size_t kShortest = 16;
   std::vector<std::string> tokens;

@@ -1,4 +1,4 @@
-// assay show: why a submission has its score.
+// assay show: explains a submission's score.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -36,7 +36,7 @@ struct ShowOptions {
   bool json = false;
 };
 
-// Models of the board and of the submissions folder.
+// Models on the board and in the submissions folder.
 std::vector<std::string> known_models(const Context& context, const Scoreboard& board) {
   const std::vector<std::string> measured = models_of(board);
   std::set<std::string> models(measured.begin(), measured.end());
@@ -48,7 +48,7 @@ std::vector<std::string> known_models(const Context& context, const Scoreboard& 
   return {models.begin(), models.end()};
 }
 
-// Entries of the model and challenge, on the device when one is named, in the order of attempts.
+// Entries of the model and challenge, on the named device if any, in attempt order.
 std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOptions& o) {
   std::vector<const BoardRow*> found;
   for (const auto& [key, entry] : board.entries) {
@@ -77,7 +77,7 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
       o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")", o.model, o.challenge));
 }
 
-// What is stale comes after all else.
+// The best entry; stale ones rank below all others.
 const BoardRow* best_of(const std::vector<const BoardRow*>& entries, const ChallengeSpec& spec,
                         const Scoreboard& board) {
   return *std::max_element(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
@@ -116,9 +116,9 @@ std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* 
   return text;
 }
 
-// What lies beside the answer's files, where the submission is still there.
+// Lists files that are not part of the answer, if the submission still exists.
 std::string not_part_of_answer(const Context& context, const ShowOptions& o, const CellKey& key) {
-  if (!o.results.empty()) return "";  // of another board's submissions nothing is known
+  if (!o.results.empty()) return "";  // submissions of another board are unknown
   const fs::path folder = context.submissions() / key.model / key.challenge / key.attempt;
   if (!fs::is_directory(folder)) return "";
   const auto ignored =
@@ -127,12 +127,12 @@ std::string not_part_of_answer(const Context& context, const ShowOptions& o, con
   return fmt::format("not part of the answer: {}\n", some_of(ignored));
 }
 
-// With --gpu the evidence is graded anew.
+// With --gpu, regrades the evidence.
 int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evidence,
                   const std::vector<std::string>& stale, const std::string& others,
                   const ModelInfo& about) {
   BoardEntry& entry = evidence.entry;
-  if (!o.json) entry.about = about;  // as it is known today
+  if (!o.json) entry.about = about;  // the current description
   if (!o.gpu.empty()) {
     entry.score = grade(spec_for(entry.cell.key.device, spec), entry.cell, o.gpu);
   }

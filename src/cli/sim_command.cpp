@@ -1,4 +1,4 @@
-// assay sim: a CUDA program on the simulated device.
+// assay sim: runs a CUDA program on the simulated device.
 #include <fmt/format.h>
 #include <unistd.h>
 

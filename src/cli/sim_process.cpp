@@ -29,7 +29,7 @@ namespace {
 
 using Main = int (*)(int, char**, char**);
 
-// Of the child, for its exit handler.
+// The child's log, for its exit handler.
 sim::RunLog* g_log = nullptr;
 
 void note_lost_output() {
@@ -42,7 +42,7 @@ void note_lost_output() {
                   bytes));
 }
 
-// Writes what a signal handler may.
+// Async-signal-safe output.
 void say(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
 void on_segmentation_fault(int, siginfo_t* info, void*) {
@@ -55,7 +55,7 @@ void on_segmentation_fault(int, siginfo_t* info, void*) {
     say(digits);
     say(": copy it with cudaMemcpy first\n");
   }
-  ::signal(SIGSEGV, SIG_DFL);  // returning repeats the access, and ends the process
+  ::signal(SIGSEGV, SIG_DFL);  // returning repeats the access, which kills the process
 }
 
 void catch_segmentation_faults() {
@@ -68,7 +68,7 @@ void catch_segmentation_faults() {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
-// "undefined symbol: cublasCreate_v2" is all that people need of dlerror's text.
+// Reduces dlerror's text to "undefined symbol: cublasCreate_v2".
 std::string why_not_loaded(const std::string& error) {
   constexpr std::string_view kUndefined = "undefined symbol: ";
   const std::size_t at = error.find(kUndefined);
@@ -95,7 +95,7 @@ Main load_main(const std::filesystem::path& library, sim::RunLog& log) {
   return found;
 }
 
-// Undoes what assay arranged for itself.
+// Undoes assay's own process settings.
 void prepare_child(const SimulatedProgram& program) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_DUMPABLE, 1);  // debuggers may attach
@@ -106,7 +106,7 @@ void prepare_child(const SimulatedProgram& program) {
   catch_segmentation_faults();
 }
 
-// What the program throws must end it here, not in the caller.
+// noexcept, so that an exception ends the program here, not in the caller.
 [[noreturn]] void child(const SimulatedProgram& program, int log_fd) noexcept {
   prepare_child(program);
   static sim::RunLog log(log_fd);
@@ -118,7 +118,7 @@ void prepare_child(const SimulatedProgram& program) {
     log.not_loaded(fmt::format("the simulated device cannot be set up: {}", e.what()));
     ::_exit(kUsageOrHarnessError);
   }
-  std::atexit(note_lost_output);  // before the program's handlers are registered, so after they ran
+  std::atexit(note_lost_output);  // registered before the program's handlers, so it runs after them
   const Main main = load_main(program.library, log);
   if (main == nullptr) ::_exit(kUsageOrHarnessError);
   std::vector<char*> argv;
@@ -140,7 +140,7 @@ std::string contents_of(int fd) {
   return bytes;
 }
 
-// The exit of a child, as waitpid gives it. The first request to stop goes on to it.
+// The child's exit status from waitpid. Passes the first stop request on to the child.
 int wait_for(pid_t pid) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd entries[] = {{process.get(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
@@ -166,8 +166,8 @@ SimulatedRun run_simulated(const SimulatedProgram& program) {
   if (pid < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) child(program, log.get());
 
-  // Ctrl-C is the program's; the report on what it did until then still comes. So does it after
-  // another request to stop, which is passed on.
+  // Ctrl-C goes to the program; the report on its work until then still appears. The same holds for
+  // other stop requests, which are passed on.
   const auto interrupt = ::signal(SIGINT, SIG_IGN), quit = ::signal(SIGQUIT, SIG_IGN);
   SimulatedRun run;
   run.status = wait_for(pid);

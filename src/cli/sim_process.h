@@ -1,7 +1,7 @@
-// A compiled CUDA program, run on the simulated device in a process of its own.
+// Runs a compiled CUDA program on the simulated device in a separate process.
 //
-// The child is a fork of assay, whose exported cuda* functions the program binds to when it is
-// loaded. It runs with the caller's rights: nothing isolates it.
+// The child is a fork of assay; the program binds to assay's exported cuda* functions when it is
+// loaded. It runs with the caller's rights, without isolation.
 #pragma once
 
 #include <filesystem>
@@ -15,13 +15,13 @@ namespace assay::cli {
 
 struct SimulatedProgram {
   std::filesystem::path library;       // with a main
-  std::vector<std::string> arguments;  // argv, the program's name first
+  std::vector<std::string> arguments;  // argv, starting with the program's name
   sim::DeviceOptions device;
-  bool stdout_to_stderr = false;  // stdout belongs to the report
+  bool stdout_to_stderr = false;  // because stdout is used for the report
 };
 
 struct SimulatedRun {
-  int status = 0;           // of waitpid
+  int status = 0;           // from waitpid
   sim::RunSummary summary;  // complete up to the program's end, however it ended
 };
 

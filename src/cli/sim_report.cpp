@@ -71,7 +71,7 @@ constexpr NamedCounter kCounters[] = {
     COUNTER(longest_warp),
 };
 #undef COUNTER
-// All of them, but for `launches`, which the summary counts, and the work of the units.
+// kCounters lists all counters except `launches`, which the summary counts, and the units' work.
 static_assert(sizeof(Counters) ==
               (std::size(kCounters) + 1 + 2 * sim::kUnits) * sizeof(std::uint64_t));
 
@@ -89,7 +89,7 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
-// A message with the mangled names in it made readable.
+// The message with its mangled names demangled.
 std::string demangled_within(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -106,7 +106,7 @@ std::string demangled_within(std::string_view text) {
   return out;
 }
 
-// Without the last bracket and what it encloses, if the name ends with one.
+// Removes a bracketed part at the end of the name, if there is one.
 std::string_view without_last(std::string_view name, char open, char close) {
   if (name.empty() || name.back() != close) return name;
   int depth = 0;
@@ -117,7 +117,8 @@ std::string_view without_last(std::string_view name, char open, char close) {
   return name;
 }
 
-// For the table: the end of a long name says more than its namespaces and arguments.
+// Shortens a name for the table. The end of a long name says more than its namespaces and
+// arguments.
 std::string shortened(const std::string& full) {
   constexpr std::size_t kColumns = 56;
   std::string safe = printable(full, 1, 1 << 16);
@@ -143,7 +144,7 @@ std::string kernel_table(const std::vector<sim::KernelSummary>& kernels) {
   return table.str();
 }
 
-// The counters of kernels alone: copies and fills of the program are not among them.
+// Time modelled from the kernel's counters only, without the program's copies and fills.
 ModelledTime modelled(const sim::KernelSummary& k, const Gpu& gpu) {
   SimulatedWork work;
   work.counters = k.counters;
@@ -172,7 +173,7 @@ std::string profile_table(const std::vector<sim::KernelSummary>& kernels, const 
   return fmt::format("\nmodelled on {}, not measured\n{}", gpu.name, table.str());
 }
 
-// The lines that most replays are due to, and how many further ones there are; nothing without any.
+// The lines with the most replays, and the number of further ones; empty if there are none.
 std::string conflict_table(const std::vector<sim::KernelSummary>& kernels) {
   constexpr std::size_t kMostLines = 10;
   struct Row {

@@ -1,4 +1,4 @@
-// What a simulated run did, for people and as JSON.
+// Reports a simulated run, as text for people and as JSON.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@ namespace assay::cli {
 
 inline constexpr int kFindings = 3;  // exit status
 
-// A table of the kernels, one of what they cost on a GPU if one is given, one of the lines with
-// bank conflicts, every finding in words, and what the program asked for in vain.
+// A table of the kernels, a table of their cost if a GPU is given, a table of the lines with bank
+// conflicts, every finding in words, and unsupported features the program requested.
 std::string sim_text(const SimulatedRun&, const Gpu* = nullptr);
 
 // {"program": {...}, "kernels": [...], "findings": [...], "unsupported": [...], "notes": [...]}:
-// every counter of sim/counters.h under its name, and of each kernel all lines with replays.
+// every counter of sim/counters.h under its name, and for each kernel all lines with replays.
 //
-// With a GPU each kernel has "modelled": {"gpu", "seconds", "bound"}.
+// With a GPU, each kernel has "modelled": {"gpu", "seconds", "bound"}.
 std::string sim_json(const SimulatedRun&, const Gpu* = nullptr);
 
-// kUsageOrHarnessError if the program did not start or needed what the simulator lacks, else
-// kFindings if there are findings, else the program's own: 128 and the number of the signal that
-// ended it, as in shells.
+// kUsageOrHarnessError if the program did not start or needed something the simulator lacks, else
+// kFindings if there are findings, else the program's own status; 128 + N if signal N killed it, as
+// in shells.
 int exit_status(const SimulatedRun&);
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// assay slurm: a run on many machines, as a job array of a cluster.
+// assay slurm: a run on many machines, as a cluster's job array.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,7 @@ struct SlurmCommand {
   bool mixed = false, cancel_on_interrupt = false, dry_run = false;
 };
 
-// What the options of `assay run` ask for, as `assay run` understands them.
+// What the options request from `assay run`, as parsed by its own parser.
 struct RunAsked {
   std::string submissions, device = "auto";
   std::vector<std::string> models, challenges;
@@ -55,7 +55,7 @@ RunAsked run_asked(const std::vector<std::string>& words) {
   CLI::App app("", "assay");
   Action ignored;
   add_run(app, ignored);
-  std::vector<std::string> arguments(words.rbegin(), words.rend());  // as parse() wants them
+  std::vector<std::string> arguments(words.rbegin(), words.rend());  // reversed for parse()
   arguments.emplace_back("run");
   try {
     app.parse(arguments);
@@ -82,7 +82,7 @@ RunAsked run_asked(const std::vector<std::string>& words) {
   take("--model", asked.models);
   take("--challenge", asked.challenges);
   if (given("--seed")) asked.seed = run.get_option("--seed")->as<std::uint64_t>();
-  // A smoke run grades no speed to rely on, and simulated speeds are modelled.
+  // Quick runs give no reliable speeds, and simulated speeds are modelled.
   asked.is_timed = !given("--quick") && asked.device != to_string(Device::sim);
   asked.own_cache = given("--cache");
   asked.own_jobs = given("--jobs");
@@ -106,7 +106,7 @@ slurm::JobOptions job_options(const SlurmCommand& c, const RunAsked& asked) {
   return options;
 }
 
-// What tells this command from another: not how it is followed.
+// The options that identify this command, without those for following it.
 std::vector<std::string> identity(const SlurmCommand& c, const slurm::JobOptions& options) {
   std::vector<std::string> words{fmt::format("--array={}", c.shards)};
   if (c.nodes > 0) words.push_back(fmt::format("--nodes={}", c.nodes));
@@ -133,7 +133,8 @@ std::string script_of(const Context& context, const SlurmCommand& c, const RunAs
       folder, array);
 }
 
-// The board as it is now: shards that begin at different hours divide the work by the same costs.
+// Copies the current board, so that shards that start at different times divide the work by the
+// same costs.
 void keep_costs(const fs::path& from, const fs::path& to) {
   create_folder(to);
   for (const fs::path& path : {store::journal_path(from), store::board_path(from)}) {
@@ -169,7 +170,7 @@ void lay_out(const Context& context, const SlurmCommand& c, const RunAsked& aske
   folder.write(array);
 }
 
-// The shards that failed too often.
+// Follows the array to its end; returns the shards that failed too often.
 std::vector<std::size_t> follow(const SlurmCommand& c, slurm::Array& array,
                                 const slurm::ArrayFolder& folder, slurm::SlurmCommands& scheduler) {
   Progress progress(array.shards - array.done.size());
@@ -216,8 +217,8 @@ struct Merged {
   std::size_t taken = 0;
 };
 
-// Speeds are relative to par on the same machine, but not every answer gains alike from a better
-// one: a ranking across kinds of machines is the user's decision.
+// Speeds are relative to par on the same machine, but submissions do not all gain equally from a
+// better one: ranking across kinds of machines must be the user's decision.
 void require_one_kind(const std::vector<store::IncomingResults>& shards) {
   std::map<std::string, std::set<std::string>> folders;
   for (const store::IncomingResults& shard : shards) {
@@ -253,7 +254,7 @@ Merged merge_shards(const SlurmCommand& c, const RunAsked& asked, const fs::path
   return merged;
 }
 
-// The table at the end of a run, of what the array measured.
+// Prints the table shown at the end of a run, for the array's measurements.
 void print_ranking(const Context& context, const fs::path& results, const Merged& merged) {
   const Scoreboard board = store::read_board(results);
   std::vector<BoardEntry> entries;

@@ -1,4 +1,4 @@
-// assay solve: an agent's command line -> attempts.
+// assay solve: runs an agent's command line to produce attempts.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -39,12 +39,13 @@ struct SolveCommand {
 
 struct SolveTask {
   const ChallengeSpec* spec;
-  unsigned number;  // of the samples, from 1
+  unsigned number;  // of the sample, from 1
 };
 
 enum class Took { answer, no_answer, nothing };
 
-// Folders to work in: of the user's, or below a temporary one that goes when nothing is left in it.
+// Work folders for the agent: in a folder of the user's, or in a temporary one that is removed once
+// it is empty.
 class WorkFolders {
  public:
   explicit WorkFolders(const std::string& into) : path_(into), own_(into.empty()) {
@@ -66,7 +67,7 @@ class WorkFolders {
     if (task.number > 1) name += fmt::format("-{}", task.number);
     return path_ / name;
   }
-  // Its log lies beside it, where the agent does not look for anything of its own.
+  // The log lies beside the work folder, where the agent does not look for its own files.
   fs::path log_of(const SolveTask& task) const { return of(task).string() + ".session.log"; }
   void done_with(const SolveTask& task) const {
     std::error_code ignored;

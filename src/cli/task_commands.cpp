@@ -1,4 +1,4 @@
-// assay prompt and assay deploy: what a model is given.
+// assay prompt and assay deploy: the task as given to a model.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -7,7 +7,7 @@
 namespace assay::sources {
 namespace {
 
-// Keeps the first of the largest.
+// Keeps the largest value; of equal ones, the first.
 void keep_larger(std::optional<CodePlace>& kept, const Function& f, std::string_view file,
                  std::int64_t value) {
   constexpr std::size_t kLongestName = 200;

@@ -1,4 +1,4 @@
-// The facts of an answer's code.
+// Facts about a submission's code.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ struct NamedSource {
   std::string_view name, text;
 };
 
-// More is not read: what answers bring is bounded, and so are the time and memory of reading it.
+// Larger submissions are not read, which bounds the time and memory of reading.
 inline constexpr std::size_t kMostBytes = 1u << 20;
 
-// All but the warnings. Nothing where there are no sources, or more than kMostBytes of them.
+// All facts except warnings. Nothing if there are no sources, or more than kMostBytes of them.
 std::optional<CodeFacts> facts_of(const std::vector<NamedSource>&);
 
 }  // namespace assay::sources

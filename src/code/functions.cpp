@@ -10,20 +10,20 @@ namespace {
 
 using Index = std::int32_t;  // of tokens, scopes and functions; sources are far below 2 GiB
 constexpr Index kNone = -1;
-constexpr Index kLongestWalk = 64;  // backwards over tokens, from one place
+constexpr Index kLongestWalk = 64;  // longest walk backwards, in tokens
 
 enum class Control : std::uint8_t { none, if_, else_, loop, do_, do_tail, switch_, try_, catch_ };
 
-// What an opening bracket, or the header of a statement without one, begins.
+// What an opening bracket begins, or the header of a statement without one.
 enum class Kind : std::uint8_t {
-  space,      // a namespace, extern "C", or whatever holds declarations
+  space,      // a namespace, extern "C", or other scope of declarations
   type,       // class, struct, union, enum
-  function,   // its body
-  control,    // of a control statement, with brackets
-  statement,  // of a control statement, without
+  function,   // a function's body
+  control,    // a control statement with braces
+  statement,  // a control statement without braces
   lambda,
   block,
-  values,  // braces of an initialization, or of what is not understood: its statement goes on
+  values,  // braces of an initializer, or not understood: the statement goes on
 };
 
 bool holds_declarations(Kind kind) { return kind == Kind::space || kind == Kind::type; }
@@ -33,7 +33,7 @@ bool among(std::string_view text, const std::array<std::string_view, N>& words) 
   return std::ranges::find(words, text) != words.end();
 }
 
-// What stands before a bracket and is no function's name.
+// Words before a bracket that are not function names.
 constexpr auto kNoNames = std::to_array<std::string_view>(
     {"alignas",       "__align__",     "alignof",  "__launch_bounds__",
      "__attribute__", "__declspec",    "decltype", "noexcept",
@@ -41,7 +41,7 @@ constexpr auto kNoNames = std::to_array<std::string_view>(
      "sizeof",        "static_assert", "if",       "for",
      "while",         "switch",        "catch",    "return",
      "throw",         "defined",       "template"});
-// What may stand between the parameters and the body.
+// Words that may appear between the parameters and the body.
 constexpr auto kQualifiers =
     std::to_array<std::string_view>({"const", "volatile", "noexcept", "override", "final", "throw",
                                      "try", "requires", "mutable", "__attribute__"});
@@ -49,12 +49,12 @@ constexpr auto kTypes =
     std::to_array<std::string_view>({"auto", "bool", "char", "const", "double", "float", "int",
                                      "long", "short", "signed", "unsigned", "void", "volatile"});
 
-// What was read of a declaration so far. Indices are of tokens.
+// The part of a declaration read so far. Indices refer to tokens.
 struct Head {
   Index first = kNone;
-  Index candidate = kNone;  // a name before the bracket that is open
-  Index pending = kNone;    // a name before a bracket that closed; what follows decides
-  Index function = kNone;   // the name, when it is a function's
+  Index candidate = kNone;  // the name before the currently open bracket
+  Index pending = kNone;    // the name before a closed bracket; what follows decides
+  Index function = kNone;   // the name, once known to be a function's
   Index type = kNone;       // the last word of a class's name
   Index operator_at = kNone;
   Index angles = 0;
@@ -65,12 +65,12 @@ struct Head {
 
 struct State {
   Index scope = kNone;
-  Index brackets = 0;      // ( that are open in this scope
-  Index lambda = kNone;    // number of brackets around a lambda whose body is still to come
+  Index brackets = 0;      // open ( in this scope
+  Index lambda = kNone;    // number of brackets around a lambda whose body is yet to come
   Index previous = kNone;  // token
   Index header_brackets = 0;
-  Control pending = Control::none;  // a control statement whose header is read
-  bool header_done = false;         // what follows is its statement
+  Control pending = Control::none;  // a control statement whose header is being read
+  bool header_done = false;         // its statement follows
   bool after_do = false;            // the next while ends a do
   Head head;
 };
@@ -81,12 +81,12 @@ struct Scope {
   Index name = kNone;  // of a class
   Kind kind = Kind::space;
   Control control = Control::none;
-  State outside;  // as it was before the bracket
+  State outside;  // the state before the bracket
 };
 
 struct Branch {  // of #if
   State before;
-  bool never = false;  // it is skipped
+  bool never = false;  // the branch is skipped
 };
 
 class Reader {
@@ -127,7 +127,7 @@ class Reader {
   bool was_word() const {
     return state_.previous != kNone && token(state_.previous).kind == Token::Kind::word;
   }
-  // Directives are passed over, once for each token: there may be many, and many who ask.
+  // Skips directives, at most once for each token, because both directives and calls can be many.
   bool next_is(std::string_view text) {
     const auto end = static_cast<Index>(tokens_.size());
     if (next_ <= at_) next_ = at_ + 1;
@@ -145,7 +145,7 @@ class Reader {
   void directive() {
     const Token& t = token();
     if (t.is("if") || t.is("ifdef") || t.is("ifndef")) {
-      // Inside what is skipped nothing is read in any case.
+      // Nothing inside a skipped branch is read.
       branches_.push_back({state_, t.never});
       if (t.never || skipping_ > 0) ++skipping_;
       return;
@@ -167,7 +167,7 @@ class Reader {
     }
   }
 
-  // A function that one branch begins and none ends there is begun by another once more.
+  // Drops a function begun but not ended in one branch: another branch begins it again.
   void drop_left_open(const State& before) {
     const Index now = function();
     const Index then =
@@ -201,7 +201,7 @@ class Reader {
     if (kind == Kind::statement) state_.brackets = brackets;
   }
 
-  // Leaves the innermost scope; scopes that an #else may come back to are kept.
+  // Leaves the innermost scope; keeps scopes that an #else may return to.
   void leave() {
     const Index left = state_.scope;
     const Index previous = state_.previous;
@@ -224,15 +224,15 @@ class Reader {
 
   void close() {
     while (kind() == Kind::statement) leave();
-    if (state_.scope == kNone) return;  // one too many
+    if (state_.scope == kNone) return;  // unbalanced
     const Scope left = scope();
     if (left.kind == Kind::function) draft(left.function).last_line = token().line;
     leave();
     if (left.kind == Kind::control || left.kind == Kind::block) end_statement(left.control);
   }
 
-  // What ends with a statement: the statements without brackets that it is the last of. `control`
-  // is the one whose brackets closed.
+  // Ends the brace-less statements that end with this statement. `control` is the statement whose
+  // braces closed.
   void end_statement(Control control) {
     for (;;) {
       if (control == Control::if_ && next_is("else")) return;
@@ -276,7 +276,7 @@ class Reader {
     if (t.is(":")) colon_of_head();
   }
 
-  // Whether a name before brackets is a function's shows in what follows them.
+  // Decides by the token after the brackets whether the name before them is a function's.
   void decide(const Token& t) {
     Head& head = state_.head;
     const bool body = t.is("{") || t.is(":") || t.is("->") || t.is("[") || t.is("&") || t.is("&&");
@@ -341,7 +341,7 @@ class Reader {
     open_fresh(Kind::space);
   }
 
-  // Of a scope after which a declaration begins anew.
+  // Opens a scope after which a new declaration begins.
   void open_fresh(Kind kind) {
     open(kind);
     scope().outside.head = {};
@@ -414,7 +414,7 @@ class Reader {
     if (function() != kNone) ++draft(function()).function.complexity;
   }
 
-  // A statement after a header, without brackets.
+  // Begins a statement without braces after a header.
   void begin_statement() {
     if (state_.pending == Control::none || !state_.header_done) return;
     const Control control = state_.pending;
@@ -474,7 +474,7 @@ class Reader {
     }
   }
 
-  // No subscript, attribute, structured binding or delete[].
+  // Excludes subscripts, attributes, structured bindings and delete[].
   bool begins_lambda() {
     if (next_is("[") || was("[") || was(")") || was("]")) return false;
     if (state_.previous == kNone) return false;
@@ -485,7 +485,7 @@ class Reader {
     return !(reference && state_.previous > 0 && token(state_.previous - 1).is("auto"));
   }
 
-  // T&& is told from a && b by the spaces around it, where neither neighbour tells.
+  // Tells T&& from a && b; uses the spaces around it if neither neighbour decides.
   bool is_reference() const {
     if (was_word() && among(token(state_.previous).text, kTypes)) return true;
     if (at_ + 1 >= static_cast<Index>(tokens_.size())) return false;
@@ -538,7 +538,7 @@ class Reader {
   State state_;
   std::vector<Scope> scopes_;
   std::vector<Branch> branches_;
-  Index skipping_ = 0;  // how many #if are open since the one whose branch is skipped
+  Index skipping_ = 0;  // open #ifs, counted from the one whose branch is skipped
   std::vector<Draft> drafts_;
 };
 

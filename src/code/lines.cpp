@@ -17,7 +17,7 @@ bool is_bracket(const Token& token) {
          std::string_view("{}()[];,").find(token.text) != std::string_view::npos;
 }
 
-// Equal lines of code are equal numbers.
+// Maps equal lines of code to equal numbers.
 class LineNumbers {
  public:
   void add_source(std::string_view source) {
@@ -28,7 +28,7 @@ class LineNumbers {
       add_line(tokens, at, end);
       at = end;
     }
-    numbers_.push_back(--separator_);  // no run goes on in the next file
+    numbers_.push_back(--separator_);  // no run continues in the next file
   }
 
   const std::vector<std::int64_t>& numbers() const { return numbers_; }
@@ -41,7 +41,7 @@ class LineNumbers {
       if (tokens[at].kind == Token::Kind::directive) return;
       says_something = says_something || !is_bracket(tokens[at]);
       line += tokens[at].text;
-      line += '\n';  // in no token but a literal, and it ends the token there
+      line += '\n';  // occurs only in literals, where it ends the token
     }
     if (!says_something) return;
     const auto next = static_cast<std::int64_t>(known_.size());
@@ -88,7 +88,7 @@ std::int64_t duplicated_lines(const std::vector<std::string_view>& sources) {
     Run run;
     std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(at), kShortestCopy, run.begin());
     const std::size_t before = first.emplace(run, at).first->second;
-    if (at - before < kShortestCopy) continue;  // itself, or it overlaps
+    if (at - before < kShortestCopy) continue;  // the run itself, or an overlap
     for (std::size_t i = 0; i < kShortestCopy; ++i) copied[before + i] = copied[at + i] = true;
   }
   return std::ranges::count(copied, true);

@@ -10,7 +10,7 @@
 namespace assay::sources {
 namespace {
 
-// Sorted: looked up by halving. C++20, CUDA's own, and the fixed-width types.
+// Sorted for binary search: C++20 and CUDA keywords, and the fixed-width types.
 constexpr std::array kKeywords = std::to_array<std::string_view>({"__constant__",
                                                                   "__device__",
                                                                   "__forceinline__",
@@ -155,7 +155,7 @@ class Tokenizer {
     take(Part::plain, at_ + 1);
   }
 
-  // The end of the line, which a backslash before it continues.
+  // The end of the line, including lines continued by a backslash.
   std::size_t line_end() const {
     for (std::size_t i = at_; i < all_.size(); ++i) {
       if (all_[i] == '\n' && (i == at_ || all_[i - 1] != '\\')) return i;
@@ -168,7 +168,7 @@ class Tokenizer {
     return found == std::string_view::npos ? all_.size() : found + mark.size();
   }
 
-  // The directive's name and what is included; the rest of the line is code.
+  // Takes the directive's name and what it includes; the rest of the line is code.
   void directive() {
     std::size_t end = at_ + 1;
     while (end < all_.size() && (all_[end] == ' ' || all_[end] == '\t')) ++end;
@@ -178,7 +178,7 @@ class Tokenizer {
     take(Part::directive, end);
   }
 
-  // From the opening quote at `quote`, which a prefix may stand before, to the closing one.
+  // Takes a literal from the opening quote at `quote`, including a prefix, to the closing quote.
   void quoted(std::size_t quote) {
     const char mark = all_[quote];
     for (std::size_t i = quote + 1; i < all_.size(); ++i) {

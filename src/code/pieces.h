@@ -1,4 +1,4 @@
-// C++ and CUDA sources cut into their parts.
+// Splits C++ and CUDA sources into pieces.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct Piece {
   std::string_view text;
 };
 
-// The text cut into pieces, none of them empty, which make up the text again. A tokenizer, no
-// compiler: of any bytes whatever it makes something, in time linear in their number. What is left
-// open (a comment, a string) ends with the line or the text. Of a directive the name is one, and
-// what it includes; the rest of its line is cut like code.
+// Splits the text into nonempty pieces that concatenate to the text. This is a tokenizer, not a
+// compiler: it accepts any bytes, in linear time. An unterminated comment or string ends with the
+// line or the text. A directive's name and what it includes are one piece; the rest of its line is
+// split like code.
 std::vector<Piece> pieces_of(std::string_view source);
 
 }  // namespace assay::sources

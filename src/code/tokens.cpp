@@ -51,7 +51,7 @@ class Scanner {
     condition_length_ = 0;
   }
 
-  // Only a condition that is one word is looked at.
+  // Considers only conditions of one word.
   void note_condition(std::string_view text) {
     Token& directive = tokens_.back();
     const bool zero = text == "0" || text == "false";
@@ -79,7 +79,7 @@ class Scanner {
     }
   }
 
-  // A backslash before the end of a line continues a directive.
+  // A backslash at the end of a line continues a directive.
   void end_line(const char* newline) {
     ++line_;
     const char* last = newline;

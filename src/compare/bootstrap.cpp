@@ -13,8 +13,8 @@ namespace {
 
 using Cells = std::vector<std::vector<Estimate>>;
 
-// The value at quantile u of a score whose 2.5 %, 50 % and 97.5 % points are known: straight lines
-// through them.
+// The value at quantile u of a score with known 2.5 %, 50 % and 97.5 % points, by linear
+// interpolation.
 double at_quantile(const Estimate& e, double u) {
   constexpr double kTail = 0.475;
   const double side = u < 0.5 ? e.value - e.interval.low : e.interval.high - e.value;
@@ -41,7 +41,7 @@ double mean_value(const std::vector<Estimate>& attempts) {
   return sum / static_cast<double>(attempts.size());
 }
 
-// The mean of the cell's attempts, drawn anew.
+// A bootstrap draw of the mean of the cell's attempts.
 double drawn_mean(const std::vector<Estimate>& attempts, double place, Random& random) {
   const std::size_t n = attempts.size();
   if (n == 1) return at_quantile(attempts[0], place);

@@ -16,8 +16,8 @@ namespace {
 constexpr int kEventDraws = 200;
 constexpr double kZ95 = 1.959963984540054;
 
-// Symmetric or not, of doubles. Eigen would do, but the references are compiled for another
-// instruction set with it, and the two cannot be in one program.
+// A square matrix of doubles, symmetric or not. Eigen is not an option: the references compile it
+// for another instruction set, and the two cannot be in one program.
 class Square {
  public:
   explicit Square(std::size_t n) : n_(n), values_(n * n, 0) {}
@@ -30,7 +30,7 @@ class Square {
   std::vector<double> values_;
 };
 
-// How often each pair met, and each player won, ties being half a win.
+// How often each pair met and each player won; a tie is half a win.
 struct Meetings {
   Square met;
   std::vector<double> won;
@@ -50,7 +50,8 @@ Meetings meetings_of(std::size_t players, const std::vector<Game>& games,
   return m;
 }
 
-// exp(strength) of all, from a first guess. A player that met nobody ties with the phantom alone.
+// Computes exp(strength) of all players from a first guess. A player without games only has the tie
+// with the phantom.
 void find_odds(const Meetings& m, double tolerance, std::vector<double>& odds) {
   constexpr int kMostSteps = 10000;
   for (int step = 0; step < kMostSteps; ++step) {
@@ -66,7 +67,8 @@ void find_odds(const Meetings& m, double tolerance, std::vector<double>& odds) {
   }
 }
 
-// The inverse of a positive definite matrix, by Cholesky: that of the factor, times itself.
+// The inverse of a positive definite matrix by Cholesky: the inverse factor's transpose times the
+// inverse factor.
 Square inverse_of(Square a) {
   const std::size_t n = a.size();
   for (std::size_t j = 0; j < n; ++j) {
@@ -94,7 +96,7 @@ Square inverse_of(Square a) {
   return inverse;
 }
 
-// The mean over those that played.
+// The mean over the players with games.
 double mean_of_played(const std::vector<double>& values, const std::vector<bool>& played) {
   double sum = 0, count = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -105,7 +107,7 @@ double mean_of_played(const std::vector<double>& values, const std::vector<bool>
   return sum / count;
 }
 
-// log of the odds, less the mean of those that played: how strong all are together is not asked.
+// Log odds minus the mean over the players with games: only relative strengths matter.
 std::vector<double> centred(const std::vector<double>& odds, const std::vector<bool>& played) {
   std::vector<double> values;
   for (const double o : odds) values.push_back(std::log(o));
@@ -114,8 +116,8 @@ std::vector<double> centred(const std::vector<double>& odds, const std::vector<b
   return values;
 }
 
-// Standard errors of centred strengths, from the curvature of the penalised likelihood, which the
-// phantom makes positive definite.
+// Standard errors of centred strengths, from the curvature of the penalised likelihood; the phantom
+// makes it positive definite.
 std::vector<double> standard_errors(const Meetings& m, const std::vector<double>& odds,
                                     const std::vector<bool>& played) {
   const std::size_t n = odds.size();
@@ -131,7 +133,7 @@ std::vector<double> standard_errors(const Meetings& m, const std::vector<double>
     }
   }
   const Square covariance = inverse_of(std::move(information));
-  // Of each with the mean, and of the mean with itself.
+  // Covariance of each strength with the mean, and the variance of the mean.
   std::vector<double> with_mean(n, 0), errors(n, 0);
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<double> row;
@@ -207,7 +209,7 @@ std::vector<Strength> bradley_terry(std::size_t players, const std::vector<Game>
     ++all[g.b].games;
   }
   if (games.empty()) return all;
-  // Only events with a game are drawn from.
+  // Renumbers events, so that only those with a game are drawn.
   std::map<std::size_t, std::size_t> numbers;
   std::vector<Game> numbered = games;
   for (Game& g : numbered) g.event = numbers.try_emplace(g.event, numbers.size()).first->second;

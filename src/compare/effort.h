@@ -1,4 +1,4 @@
-// What a model's attempts took, beside what they solved.
+// What a model's attempts cost, and what they solved.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace assay::compare {
 
 struct Effort {
   std::size_t attempts = 0, solved = 0;  // solved: challenges
-  // Over all attempts that are not stale, those without an answer or a total included. Absent where
-  // one does not know it: a sum of some would pass for all.
+  // Sums over all attempts that are not stale, including those without an answer or a total. Absent
+  // if any attempt lacks the value: a partial sum would pass for a full one.
   std::optional<double> tokens, cost_usd, seconds;  // tokens: in and out
 
-  // Absent where the sum is, or where nothing is solved.
+  // Absent if the sum is, or if nothing was solved.
   std::optional<double> per_solved(const std::optional<double>& sum) const;
 };
 

@@ -25,7 +25,7 @@ bool knows(const BoardRow& row, Reference reference) {
   const bool sim = row.key.device == Device::sim;
   switch (reference) {
     case Reference::naive: return true;
-    // Without a par kernel the floor stands for par.
+    // Without a par kernel the floor stands in for par.
     case Reference::par:
       return !sim || std::ranges::any_of(speeds, [](const ShapeSpeed& s) {
         return s.ratio_to_par != share_of_floor(s);
@@ -59,7 +59,7 @@ std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) 
   if (!std::ranges::all_of(speeds, &is_positive)) return {};
   std::vector<double> value, low, high;
   for (const ShapeSpeed& s : speeds) {
-    // Naive and the floor are scales without an interval of their own: par's goes for all.
+    // Ratios to naive and the floor have no interval: par's is scaled for them.
     const double ratio = reference == Reference::naive   ? s.ratio_to_naive
                          : reference == Reference::floor ? share_of_floor(s)
                                                          : s.ratio_to_par;

@@ -20,10 +20,10 @@ constexpr std::pair<By, std::pair<const char*, const char*>> kFigures[] = {
     {By::best, {"best", "best attempt"}},
     {By::first, {"first", "first attempt"}}};
 
-// Boards come from elsewhere, and hold what is written there.
+// Boards may come from elsewhere and contain any number.
 bool is_graded(const BoardRow& row) { return row.score.total && std::isfinite(*row.score.total); }
 
-// What never ran is no more a full measurement than a quick one, and counts beside either.
+// A score that never ran is the same in quick and full runs, and counts among either.
 bool counts_among(const BoardRow& row, bool any_full) {
   return is_graded(row) && (!any_full || !is_quick(row.score));
 }
@@ -162,7 +162,7 @@ Estimate score_of(const BoardRow& row) {
   constexpr double kMost = 100;
   const double value = std::clamp(*row.score.total, 0.0, kMost);
   const Interval i = row.score.interval;
-  // Ends that are no numbers, or on the wrong side, say nothing.
+  // Interval ends that are NaN or on the wrong side are ignored.
   return {value,
           {i.low >= 0 && i.low <= value ? i.low : value,
            i.high >= value && i.high <= kMost ? i.high : value}};

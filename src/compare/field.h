@@ -1,6 +1,6 @@
-// Who answered what on one device: the table of models and challenges that every comparison starts
-// from. Devices are fields of their own, and are never mixed: CUDA on the simulator has modelled
-// speeds and other weights than C++.
+// The table of models and challenges on one device, from which every comparison starts. Each device
+// has its own field, and devices are never mixed: CUDA on the simulator has modelled speeds and
+// different weights than C++.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace assay::compare {
 
-// By which figure of its attempts a model is judged.
+// The figure of its attempts by which a model is judged.
 enum class By : std::uint8_t { mean, best, first };
 const char* to_string(By);  // "mean"
 const char* title(By);      // "mean of attempts"
@@ -25,21 +25,22 @@ std::optional<By> by_from(const std::string&);
 // A model's attempts at one challenge.
 struct Cell {
   std::vector<const BoardRow*> attempts;  // all on the board, by number
-  // Those that count: of today, with a finite total; quick ones only where there is no full one.
+  // Attempts that count: current, with a finite total; quick ones only if there is no full one.
   std::vector<const BoardRow*> graded;
   std::vector<const BoardRow*> stale;  // see grade/currency.h; shown, never counted
-  // What tables show: of `graded` the highest, the first of equals; else the same of `stale`; else
-  // the first attempt; null without one.
+  // The attempt that tables show: the highest of `graded` (the first of equals), else the highest
+  // of `stale`, else the first attempt; null if there is none.
   const BoardRow* best = nullptr;
 
   std::size_t count() const { return graded.size(); }
-  // Nothing counts, and `best` is stale.
+  // True if nothing counts and `best` is stale.
   bool is_stale() const;
 
-  // Of the attempts that count, over attempts and timings, see bootstrap.h. 0 without one.
+  // Mean of the attempts that count; the interval covers attempts and timings, see bootstrap.h. 0
+  // if there are none.
   Estimate mean;
 
-  // REQUIRE count() > 0. First and best have the intervals of their timings alone.
+  // These REQUIRE count() > 0. The intervals of first and best cover timings only.
   Estimate figure(By) const;
   double worst() const;
   double spread() const;  // sample standard deviation of the attempts; 0 with one
@@ -53,33 +54,33 @@ struct Player {
 struct Field {
   Device device = Device::cpu;
   std::vector<const ChallengeSpec*> challenges;  // in the order given
-  std::vector<DeviceGap> gaps;                   // of each challenge on this device
+  std::vector<DeviceGap> gaps;                   // for each challenge on this device
   std::vector<Player> players;                   // by name; only models with an attempt here
-  std::string gpu;                               // of the board, see grade/currency.h
+  std::string gpu;                               // the board's GPU, see grade/currency.h
 
   bool is_partial(std::size_t challenge) const { return gaps[challenge].partial; }
-  // " (stale: older spec)" for a row of that challenge; "" when it is of today.
+  // " (stale: older spec)" for a row of that challenge; "" if it is current.
   std::string stale_mark(std::size_t challenge, const BoardRow&) const;
-  const Player* find(const std::string& model) const;  // null when it has no attempt here
+  const Player* find(const std::string& model) const;  // null if it has no attempt here
 };
 
-// Of the rows measured on `device`; rows of other challenges are left out. Stale rows are shown and
-// compared with nothing: a model has no score where it has no other. Board and specs must outlive
-// it.
+// The field of the rows measured on the given device; rows of unknown challenges are left out.
+// Stale rows are shown but compared with nothing: a model with only stale rows at a challenge has
+// no score there. Board and specs must outlive the field.
 Field make_field(const Scoreboard&, const std::vector<ChallengeSpec>&, Device);
 
-// The devices of the board, sorted.
+// The devices on the board, sorted.
 std::vector<Device> devices_of(const Scoreboard&);
 
-// By number where attempts are numbers.
+// Orders attempts numerically if they are numbers.
 bool attempt_before(const std::string& a, const std::string& b);
 
-// An attempt's score with the interval of its timings: from 0 to 100, the interval around it,
-// whatever a board of others says. REQUIRES a finite total.
+// An attempt's score with the interval of its timings. Always from 0 to 100 and inside the
+// interval, even if the board's data is not. REQUIRES a finite total.
 Estimate score_of(const BoardRow&);
 
-// Whether a model's score at a challenge can stand beside others: a full total of today at a
-// challenge that the device grades whole.
+// Whether a model's score at a challenge compares with others: a full, current total at a challenge
+// that the device grades as a whole.
 bool takes_part(const Field&, const Player&, std::size_t challenge);
 
 // Every case that the spec requires passed.

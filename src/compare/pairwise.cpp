@@ -19,7 +19,7 @@
 namespace assay::compare {
 namespace {
 
-constexpr std::size_t kFactsShown = 3;  // of one kind
+constexpr std::size_t kFactsShown = 3;  // per kind
 
 std::map<std::string, Verdict> failures_of(const BoardRow& row) {
   std::map<std::string, Verdict> failures;
@@ -29,7 +29,7 @@ std::map<std::string, Verdict> failures_of(const BoardRow& row) {
   return failures;
 }
 
-// The cases of a group that one failed and the other passed, the heaviest first.
+// The cases of a group that one model failed and the other passed, heaviest first.
 std::vector<const CaseSpec*> failed_alone(const ChallengeSpec& spec, CaseGroup group,
                                           const std::map<std::string, Verdict>& failed,
                                           const std::map<std::string, Verdict>& others) {
@@ -46,7 +46,7 @@ std::string and_more(std::size_t all) {
   return all <= kFactsShown ? "" : fmt::format(", and {} more", all - kFactsShown);
 }
 
-// Core and edge cases in one line each, traps with what they catch.
+// Adds one fact per side for cases of a group that only that side fails, with what they catch.
 void add_failures(std::vector<Fact>& facts, const ChallengeSpec& spec, CaseGroup group,
                   Fact::Kind kind, const char* what, const BoardRow& a, const BoardRow& b) {
   const auto failed_a = failures_of(a), failed_b = failures_of(b);
@@ -147,7 +147,7 @@ bool any_solved(const Cell& cell, const Goal& goal) {
   return std::ranges::any_of(cell.graded, [&](const BoardRow* row) { return goal.reached(*row); });
 }
 
-// The median of a metric over the rule's cases that passed.
+// The median of the rule's metric over its cases that passed.
 std::optional<double> median_metric(const CellResult& cell, const ResourceRule& rule) {
   std::vector<double> values;
   for (const std::string& name : rule.case_names) {
@@ -176,7 +176,7 @@ struct Moved {
   double bytes = 0, launches = 0;
 };
 
-// Over the timed cases.
+// Totals over the timed cases.
 std::optional<Moved> moved_by(const CellResult& cell) {
   Moved moved;
   bool any = false;
@@ -283,7 +283,7 @@ std::vector<Game> games_of(const Field& field, const std::vector<std::size_t>& p
   std::vector<Game> games;
   for (std::size_t c = 0; c < field.challenges.size(); ++c) {
     if (field.is_partial(c)) continue;
-    // Each figure once, not once a game: a mean of attempts has a bootstrap.
+    // Computes each figure once, not once per game: a mean of attempts needs a bootstrap.
     struct Entrant {
       std::size_t player;
       const BoardRow* row;

@@ -108,7 +108,7 @@ std::optional<PassRate> pass_rate(const Player& player, const Goal& goal, std::s
     rate.interval = drawn_interval(counts, k, rate.value);
     return rate;
   }
-  // Of as many attempts as there are, at the rate of the mean over challenges.
+  // As if all attempts succeeded at the mean rate over challenges.
   const auto attempts = static_cast<double>(rate.attempts);
   rate.interval = wilson(rate.value * attempts, attempts);
   return rate;

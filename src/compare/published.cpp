@@ -127,7 +127,7 @@ Published from_json(const std::string& text, const std::string& file) {
 
 // --- CSV ---------------------------------------------------------------------
 
-// The records of a text as RFC 4180 has them, each with the line on which it begins.
+// The records of a CSV text (RFC 4180), each with the line on which it begins.
 std::vector<std::pair<std::size_t, std::vector<std::string>>> csv_records(const std::string& text) {
   std::vector<std::pair<std::size_t, std::vector<std::string>>> records;
   std::vector<std::string> fields{""};
@@ -304,7 +304,7 @@ std::string nearest_letter(double point) {
   std::pair<const char*, double> nearest = kGradePoints.back();
   for (const auto& grade : kGradePoints) {
     const double away = std::abs(grade.second - point), least = std::abs(nearest.second - point);
-    // An A+ has the point of an A.
+    // A+ has the same grade point as A.
     if (away < least && std::string_view(grade.first) != "A+") nearest = grade;
   }
   return nearest.first;

@@ -18,7 +18,7 @@ void require_pairs(std::span<const double> x, std::span<const double> y) {
 
 int sign(double v) { return (v > 0) - (v < 0); }
 
-// From 1; equal values share the mean of the places they take.
+// Ranks from 1; equal values share the mean of their places.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

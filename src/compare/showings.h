@@ -1,4 +1,4 @@
-// Where a model stands above the others and where below them, challenge by challenge.
+// Where a model is above the others and where below, challenge by challenge.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,26 @@ namespace assay::compare {
 
 struct Showing {
   std::size_t challenge = 0;  // its index in the field
-  double score = 0;           // by the figure asked for
-  double others = 0;          // the median of all others with a total there
+  double score = 0;           // the figure given by `By`
+  double others = 0;          // the median of all other models with a total there
   std::size_t place = 1;      // 1 + the models with a higher score
   std::size_t models = 1;     // with a total there, this one included
 
   double lead() const { return score - others; }
 };
 
-// The scores of a field, kept so that each model's place among them is found at once.
+// The sorted scores of a field, so that each model's place is found quickly.
 class Showings {
  public:
   Showings() = default;
   Showings(const Field&, By);
 
-  // What a median says of fewer others is little.
+  // A median of fewer other models means little.
   static constexpr std::size_t kLeastOthers = 2;
 
-  // The largest lead first, then as the field has them: whole challenges at which the model and
-  // kLeastOthers others have a full total of today. The field is the one it was made of.
+  // The model's showings, largest lead first, then in field order. Covers challenges that are not
+  // partial, at which the model and at least kLeastOthers others have a full, current total. The
+  // field must be the one passed to the constructor.
   std::vector<Showing> of(const Field&, const Player&) const;
 
  private:

@@ -31,7 +31,7 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// The lowest and the highest of a model's challenges.
+// A model's lowest and highest challenge.
 struct Range {
   const Player* player = nullptr;
   std::size_t low = 0, high = 0, challenges = 0;
@@ -91,7 +91,7 @@ void attempts_apart(const Field& field, std::vector<Takeaway>& out) {
       const Cell& cell = player.cells[c];
       if (cell.count() < 2) continue;
       const double width = score_of(*cell.best).value - cell.worst();
-      // Attempts that their timings alone could set apart say nothing.
+      // Differences within timing noise are ignored.
       const Interval best = score_of(*cell.best).interval;
       if (width > 1 && best.low > cell.worst()) spreads.push_back({&player, c, width});
     }
@@ -154,7 +154,7 @@ void traps_apart(const std::vector<TrapFigure>& traps, std::vector<Takeaway>& ou
   }
 }
 
-// A challenge at which a correct answer is slower than a wrong one.
+// Finds challenges at which a correct submission is slower than a wrong one.
 void slow_and_fast(const Field& field, std::vector<Takeaway>& out) {
   const Reference reference = field.device == Device::sim ? Reference::floor : Reference::par;
   struct Case {
@@ -200,7 +200,7 @@ void slow_and_fast(const Field& field, std::vector<Takeaway>& out) {
   }
 }
 
-// Cases that several models fail while another passes, the most models first.
+// Finds cases that several models fail with the same verdict, most models first.
 void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
   struct Mistake {
     std::size_t challenge;
@@ -210,7 +210,7 @@ void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
     std::size_t passed;
   };
   std::vector<Mistake> found;
-  std::vector<ChallengeSpec> specs;  // as they are put to this device; cases are pointed to
+  std::vector<ChallengeSpec> specs;  // for this device; found cases point into them
   specs.reserve(field.challenges.size());
   for (std::size_t c = 0; c < field.challenges.size(); ++c) {
     specs.push_back(spec_for(field.device, *field.challenges[c]));

@@ -1,5 +1,5 @@
-// What a board says beyond its ranking, in sentences that are computed: each carries the numbers it
-// comes from, and none is made where the data does not carry it.
+// Findings from a board beyond its ranking, as generated sentences: each states the numbers behind
+// it, and none is made without enough data.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace assay::compare {
 struct Takeaway {
   enum class Kind : std::uint8_t {
     consistency,     // a model's best and worst challenge
-    attempts,        // how far attempts of one model at one challenge lie apart
+    attempts,        // how far one model's attempts at one challenge differ
     challenge,       // which challenge separates the models most, and which least
-    trap,            // which trap does
+    trap,            // which trap separates the models most
     slow_and_fast,   // correct but slow against fast but wrong
     shared_mistake,  // the same case failed by several models
   };
   Kind kind = Kind::consistency;
-  std::string text;  // one sentence; holds names of models, untrusted, not made safe
+  std::string text;  // one sentence; contains untrusted, unsanitised model names
 };
 
 const char* to_string(Takeaway::Kind);
 
-// Of one device; `traps` are trap_figures() of the field. At most a few of each kind. Partial
-// challenges and quick scores take no part, except that attempts are compared among themselves.
+// For one device; `traps` is trap_figures() of the field. A few of each kind at most. Partial
+// challenges and quick scores are excluded, except that attempts are compared with each other.
 std::vector<Takeaway> takeaways(const Field&, const std::vector<TrapFigure>& traps, By);
 
 }  // namespace assay::compare

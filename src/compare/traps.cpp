@@ -14,7 +14,7 @@ bool counts_for_traps(const BoardRow& row) {
   return was_built(row) && row.score.total && !is_quick(row.score) && row.failed;
 }
 
-// Which cases each counted answer of a model failed.
+// The cases that each counted submission of a model failed.
 struct Fallen {
   const std::string* model;
   std::vector<std::set<std::string_view>> answers;
@@ -34,7 +34,7 @@ std::vector<Fallen> fallen_of(const Field& field, std::size_t challenge) {
   return all;
 }
 
-// Mean absolute difference over all pairs: of sorted values in one pass.
+// Mean absolute difference over all pairs, in one pass over sorted values.
 double mean_difference(std::vector<double> shares) {
   const std::size_t n = shares.size();
   if (n < 2) return 0;

@@ -7,7 +7,7 @@
 namespace assay::device {
 namespace {
 
-// The parts of ELF64 that lead there (System V ABI, "Object Files").
+// The parts of ELF64 needed here (System V ABI, "Object Files").
 struct Header {
   char ident[16];
   std::uint16_t type, machine;
@@ -28,7 +28,7 @@ struct Symbol {
   std::uint16_t section;
   std::uint64_t value, bytes;
 };
-// Of .nv.info: pieces of four bytes and, where `format` says so, as many more as `bytes`.
+// An entry of .nv.info: four bytes and, if `format` is kSized, `bytes` more.
 struct Attribute {
   std::uint8_t format, kind;
   std::uint16_t bytes;
@@ -37,8 +37,8 @@ struct RegisterCount {
   std::uint32_t symbol, registers;
 };
 
-constexpr std::uint32_t kSymbols = 2;          // type of a section
-constexpr std::uint8_t kSized = 4;             // format of an attribute
+constexpr std::uint32_t kSymbols = 2;          // section type
+constexpr std::uint8_t kSized = 4;             // attribute format
 constexpr std::uint8_t kRegisterCount = 0x2f;  // EIATTR_REGCOUNT
 
 template <class T>

@@ -15,37 +15,38 @@
 
 namespace assay::device {
 
-// A module that the GPU rejects. what() says where and why.
+// The GPU rejected a module. what() says where and why.
 class InvalidModule : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Work that did not end in time and cannot be stopped: this process is of no further use.
+// Work did not finish in time and cannot be stopped: this process is of no further use.
 class NeverEnds : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What a phase was like on real hardware; of a simulated GPU nothing is measured.
+// Measurements of a phase on real hardware; a simulated GPU measures nothing.
 struct PhaseTime {
-  double seconds = 0;   // of the GPU, for what the submission asked for
-  std::string failure;  // that made the GPU give up, "" if nothing did
+  double seconds = 0;   // GPU time for the submission's work
+  std::string failure;  // the error that stopped the GPU, "" if none
 };
 
-// Names, arguments and exceptions are those of sim::Device, which says what they mean.
+// Names, arguments and exceptions are those of sim::Device; see there for their meaning.
 class Gpu {
  public:
   virtual ~Gpu() = default;
 
-  // The binary code that it runs: 90 for sm_90; 0 if it runs PTX only.
+  // The architecture of the binary code it accepts: 90 for sm_90; 0 if only PTX.
   virtual std::uint32_t architecture() const = 0;
 
-  // From begin_phase() to end_phase() work is the submission's. The latter waits for all of it.
+  // Work between begin_phase() and end_phase() belongs to the submission. The latter waits for all
+  // of it.
   virtual void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) = 0;
   virtual PhaseTime end_phase() = 0;
 
-  // PTX, or code for architecture(). Throws InvalidModule, and otherwise as sim::Device does.
+  // Takes PTX, or code for architecture(). Throws InvalidModule, and otherwise as sim::Device does.
   virtual sim::ModuleId load_module(std::string_view image) = 0;
   virtual sim::KernelId kernel(sim::ModuleId, std::string_view name) = 0;
   virtual sim::KernelInfo info(sim::KernelId) = 0;
@@ -68,8 +69,8 @@ class Gpu {
   virtual void touch(std::uint64_t address, const sim::Operation&) = 0;
   virtual std::vector<sim::Finding> take_findings() = 0;
 
-  // How many blocks one multiprocessor holds at a time; nothing where only the runtime's arithmetic
-  // says so (sim/runtime/occupancy.h).
+  // How many blocks fit on one multiprocessor at a time; nothing if that is left to the runtime's
+  // arithmetic (sim/runtime/occupancy.h).
   virtual std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
                                                        std::uint64_t dynamic_shared_bytes) = 0;
   virtual sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,

@@ -12,10 +12,10 @@
 namespace assay::device {
 namespace {
 
-// Sums that a warp has in flight, so that none waits for the one before, and warps of a block.
-// There is a block for each multiprocessor: two warps for each of its four matrix units.
+// kSums: sums a warp keeps in flight, so that none waits for the one before. kWarps: warps per
+// block. Each multiprocessor has one block: two warps for each of its four matrix units.
 constexpr std::uint32_t kSums = 8, kWarps = 8;
-constexpr double kFlops = 2.0 * 16 * 8 * 16;  // of an mma.m16n8k16
+constexpr double kFlops = 2.0 * 16 * 8 * 16;  // flops of one mma.m16n8k16
 
 double seconds_of(Gpu& gpu, const std::function<bool()>& work) {
   gpu.begin_phase(0, 0);
@@ -33,9 +33,9 @@ double least_seconds(Gpu& gpu, int tries, const std::function<bool()>& work) {
   return least;
 }
 
-// Multiplies so many times. The operands are of either sign and between a half and one, with bits
-// that differ in every lane: zeros would spare the power that matrices of an answer take. It writes
-// nothing unless the sum of all is `never`.
+// A kernel that multiplies `times` times. Operands have either sign and magnitudes between a half
+// and one, with bits that differ in every lane: zeros would draw less power than a submission's
+// matrices. It writes nothing unless the sum of all equals `never`.
 std::string matrix_kernel() {
   std::string ptx = R"(
 .version 7.0
@@ -105,7 +105,7 @@ double copy_bytes_per_s(Gpu& gpu, std::uint64_t bytes) {
 
 double bf16_flops_per_s(Gpu& gpu, std::uint32_t multiprocessors) {
   constexpr int kTries = 3;
-  // So long that neither the launch nor the way up to the clock's full speed counts.
+  // Long enough that neither the launch nor the ramp-up to full clock speed matters.
   constexpr double kLeastSeconds = 5e-3;
   constexpr std::uint32_t kMostTimes = 1 << 24;
   const sim::KernelId kernel = gpu.kernel(gpu.load_module(matrix_kernel()), "multiply");

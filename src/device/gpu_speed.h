@@ -1,4 +1,4 @@
-// How fast a real GPU is at its best, measured by its own events.
+// Measures a real GPU's peak speed, with its own events.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace assay::device {
 
-// Bytes that a copy of `bytes` within its memory reads and writes in a second. Needs twice as much
-// memory. These throw std::runtime_error when the GPU gives up or tells no time.
+// Bytes read and written per second by a copy of `bytes` within GPU memory. Needs 2 * `bytes` of
+// memory. Both functions throw std::runtime_error if the GPU fails or reports no time.
 double copy_bytes_per_s(Gpu&, std::uint64_t bytes);
 
-// Operations that its matrix units do in a second on dense bf16 with sums in fp32, by mma.sync:
-// what warps reach that work alone. wgmma, which takes a warpgroup and sm_90a, reaches more on an
+// Operations per second of the matrix units on dense bf16 with fp32 sums through mma.sync, the most
+// that independent warps can reach. wgmma, which needs a warpgroup and sm_90a, reaches more on an
 // H100.
 double bf16_flops_per_s(Gpu&, std::uint32_t multiprocessors);
 

@@ -1,4 +1,4 @@
-// Tells the state of a GPU whenever it is asked.
+// Reports the state of a GPU on request.
 #pragma once
 
 #include <istream>
@@ -7,8 +7,8 @@
 
 namespace assay::device {
 
-// Until `questions` ends: a line of JSON (records/gpu_state_json.h) for each line there. Throws
-// gpu::ManagementError when the management library is missing or fails.
+// Writes a line of JSON (records/gpu_state_json.h) for each line of `questions`, until it ends.
+// Throws gpu::ManagementError if the management library is missing or fails.
 void watch_gpu(const std::string& management, const std::string& pci_bus_id,
                std::istream& questions, std::ostream& answers);
 

@@ -18,13 +18,13 @@ namespace {
 using namespace gpu;
 
 constexpr std::size_t kStagingBytes = std::size_t{64} << 20, kPiece = std::size_t{4} << 20;
-// Work that the stream takes while it is held; the driver's own queue is about twice as long.
+// Most work items to queue in a held stream; the driver's own queue is about twice as long.
 constexpr int kMostInStream = 400;
-constexpr std::uint64_t kMostNanoseconds = 20'000'000'000;  // of work, until the GPU is given up
+constexpr std::uint64_t kMostNanoseconds = 20'000'000'000;  // longest wait for work
 constexpr std::uint32_t kMajor = 9, kMinor = 0;
 
-// Reads `pieces` pieces of 16 bytes at `from`, each thread every so many threads'th. It writes
-// nothing unless they add up to a number that zeros do not.
+// Reads `pieces` pieces of 16 bytes at `from` in a grid-stride loop. It writes nothing unless a
+// piece is nonzero.
 constexpr char kReadAll[] = R"(
 .version 7.0
 .target sm_70
@@ -119,7 +119,7 @@ void HardwareGpu::open_device() {
              {attribute(kMaxGridX), attribute(kMaxGridY), attribute(kMaxGridZ)},
              attribute(kMaxSharedPerBlockOptin),
              attribute(kMultiprocessorCount)};
-  // Local memory that once was enlarged stays so: the driver need not wait for kernels again.
+  // Local memory is never shrunk after it has grown, so the driver need not wait for kernels again.
   driver_.require(driver_.primary_set_flags(device_, kContextLmemResizeToMax),
                   "preparing a context");
   CUcontext context = nullptr;
@@ -142,14 +142,14 @@ void HardwareGpu::open_stream() {
                   "mapping page-locked memory");
 }
 
-// Blocks, and behind them twice the L2 cache.
+// Maps the memory for blocks, followed by twice the size of the L2 cache.
 void HardwareGpu::open_memory(std::uint64_t memory_bytes) {
   CUmemAllocationProp memory;
   memory.location.id = device_;
   std::size_t unit = 0;
   driver_.require(driver_.granularity(&unit, &memory, 0), "asking for the size of pages");
   flush_bytes_ = round_up(2 * static_cast<std::uint64_t>(attribute(kL2CacheBytes)), unit);
-  // First fit wastes some.
+  // Reserve for memory that first fit wastes.
   constexpr std::uint64_t kSlack = std::uint64_t{64} << 20;
   const std::uint64_t blocks = round_up(memory_bytes + memory_bytes / 8 + kSlack, unit),
                       bytes = blocks + flush_bytes_;
@@ -244,8 +244,8 @@ bool HardwareGpu::finish() {
   return failed_ == kSuccess;
 }
 
-// What was written last is still to be written back when it leaves the cache: at the cost of
-// whoever comes next, were it not read over.
+// The last data written stays in the cache as dirty lines. Reading over it forces the write-back
+// now, not at the expense of the next work.
 void HardwareGpu::flush_l2() {
   std::uint64_t pieces = flush_bytes_ / 16;
   void* params[] = {&flushed_, &pieces};
@@ -411,7 +411,7 @@ bool HardwareGpu::allow_shared(Kernel& kernel, std::uint64_t bytes) const {
                                      static_cast<int>(bytes)) != kSuccess)
     return false;
   kernel.dynamic_shared = bytes;
-  kernel.has_run = false;  // the driver may have to see to it
+  kernel.has_run = false;  // the driver may have to reconfigure it
   return true;
 }
 
@@ -456,7 +456,7 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
                          : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
                                           stream_, pointers.data(), nullptr);
   bool done = put(launched);
-  // What follows may be held again.
+  // After this, work may be held again.
   if (done && !kernel.has_run) done = finish();
   kernel.has_run = true;
   if (!done) result.status = status_of(failed_);

@@ -1,22 +1,22 @@
 // A real GPU behind the CUDA driver.
 //
-// Memory. One range of addresses within sim::kGlobalRange, which workers keep free, is backed by
-// the GPU's memory once; blocks are handed out of it (gpu/block_map.h). So addresses mean the same
-// on both sides of the link, and a range that the worker names is checked before the driver sees
-// it. Module variables lie where the driver puts them.
+// Memory. One address range within sim::kGlobalRange, which workers keep free, is backed by GPU
+// memory once; blocks are allocated from it (gpu/block_map.h). So addresses mean the same on both
+// sides of the link, and any range the worker names is checked before the driver sees it. Module
+// variables lie where the driver puts them.
 //
-// Order. Copies, fills and launches go into one stream in the order in which they are asked for:
-// that is one of the orders that CUDA allows, whatever streams the submission used.
+// Order. Copies, fills and launches go into one stream in the order requested. CUDA allows that
+// order, whatever streams the submission used.
 //
-// Time. Work goes into the stream behind a hold: a wait for a word in host memory, which this
-// process writes when the submission waits for a result, or the phase ends. The first event is
-// recorded behind the hold, so the GPU has all of the work before it begins, and neither the link
-// nor the launches' way through the driver is between two events. The hold is left out where the
-// driver itself may have to wait for the stream: when a kernel runs for the first time, which may
-// make it load code or enlarge the threads' local memory.
+// Time. Work is queued in the stream behind a hold: a wait for a word in host memory, which this
+// process writes when the submission waits for a result or the phase ends. The first event is
+// recorded after the hold, so the GPU has all the work before it begins, and neither the link nor
+// launch overhead in the driver falls between the two events. The hold is omitted if the driver
+// itself may have to wait for the stream: on a kernel's first run, when it may load code or enlarge
+// local memory.
 //
-// What is not checked. Kernels may read memory that nothing wrote, race, and reach what lies
-// outside a block but inside the range: the simulator is there for that.
+// Not checked. Kernels may read uninitialised memory, race, and access addresses outside a block
+// but inside the range: checking that is the simulator's job.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@
 
 namespace assay::device {
 
-// What the driver says of the GPU.
+// What the driver reports about the GPU.
 struct GpuFacts {
   std::string name, pci_bus_id;  // "NVIDIA H200", "0000:3b:00.0"
   int cuda = 0;                  // the driver's version of CUDA, 13000 for 13.0
@@ -42,8 +42,8 @@ struct GpuFacts {
 
 class HardwareGpu final : public Gpu {
  public:
-  // Throws gpu::DriverError when there is no GPU, or none with the properties that the CUDA runtime
-  // of the workers reports (compute capability 9.0).
+  // Throws gpu::DriverError if there is no GPU with the properties that the workers' CUDA runtime
+  // reports (compute capability 9.0).
   HardwareGpu(const std::string& driver_library, std::uint64_t memory_bytes);
 
   GpuFacts facts() const;
@@ -82,11 +82,11 @@ class HardwareGpu final : public Gpu {
   struct Kernel {
     gpu::CUfunction function = nullptr;
     sim::KernelInfo info;
-    std::uint64_t dynamic_shared = 0;  // that the driver allows it
+    std::uint64_t dynamic_shared = 0;  // bytes the driver currently allows
     bool has_run = false;
   };
 
-  // Of the GPU, asked for once.
+  // The GPU's limits, queried once.
   struct Limits {
     int block[3] = {}, grid[3] = {}, shared_per_block = 0, multiprocessors = 0;
   };
@@ -98,16 +98,16 @@ class HardwareGpu final : public Gpu {
   int attribute(int which) const;
   bool is_memory(std::uint64_t address, std::uint64_t bytes) const;
   sim::LaunchStatus check(Kernel&, const sim::LaunchConfig&) const;
-  // False: the GPU has not so much for a block of this kernel.
+  // False if the GPU does not have that much for a block of this kernel.
   bool allow_shared(Kernel&, std::uint64_t dynamic_shared_bytes) const;
   std::uint32_t blocks_per_multiprocessor(Kernel&, std::uint64_t threads,
                                           std::uint64_t dynamic_shared_bytes) const;
   void flush_l2();
 
-  // Before work is put into the stream. False: the GPU has given up.
+  // Call before putting work into the stream. False if the GPU has failed.
   bool admit(bool may_hold = true);
-  bool put(gpu::CUresult);  // what putting it there gave
-  // Waits for what was put into the stream. False: the GPU has given up.
+  bool put(gpu::CUresult);  // takes the driver's result for queued work
+  // Waits for all work in the stream. False if the GPU has failed.
   bool finish();
   void wait();
 
@@ -121,7 +121,7 @@ class HardwareGpu final : public Gpu {
   std::uint32_t holds_ = 0;
   std::byte* staging_ = nullptr;  // host memory that the GPU reads and writes
   std::size_t staged_ = 0;        // bytes of it in use
-  // What is written, and then read, to empty the L2 cache, and the kernel that reads it.
+  // Memory that is written and then read to flush the L2 cache, and the kernel that reads it.
   std::uint64_t flushed_ = 0, flush_bytes_ = 0;
   gpu::CUfunction read_all_ = nullptr;
 
@@ -129,10 +129,10 @@ class HardwareGpu final : public Gpu {
   std::vector<gpu::CUmodule> modules_;
   std::vector<Kernel> kernels_;
   std::map<std::uint64_t, std::uint64_t> variables_;  // address -> bytes
-  int in_stream_ = 0;                                 // pieces of work since the first event
+  int in_stream_ = 0;                                 // work items since the first event
   bool counting_ = false;                             // the work is the submission's
   double seconds_ = 0;
-  gpu::CUresult failed_ = gpu::kSuccess;  // with which the GPU gave up, for good
+  gpu::CUresult failed_ = gpu::kSuccess;  // the error with which the GPU failed, for good
 };
 
 }  // namespace assay::device

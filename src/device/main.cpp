@@ -1,14 +1,13 @@
 // The device process: wire/device.h. Its image is embedded in assay.
 //
-// argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS [DRIVER]
-// With a DRIVER, the path or name of CUDA's driver library, it serves the real GPU behind that.
+// argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS [DRIVER] With a DRIVER, the path or name of
+// the CUDA driver library, it serves the real GPU behind it.
 //
-// argv: device --describe DRIVER MANAGEMENT
-// It prints what the GPU is, as JSON on one line, and ends: device/description.h. MANAGEMENT is the
-// path or name of NVIDIA's management library.
+// argv: device --describe DRIVER MANAGEMENT It prints a description of the GPU as one line of JSON
+// and exits: device/description.h. MANAGEMENT is the path or name of NVIDIA's management library.
 //
-// argv: device --watch MANAGEMENT PCI_BUS_ID
-// For each line that it reads it prints the GPU's state: device/gpu_watcher.h.
+// argv: device --watch MANAGEMENT PCI_BUS_ID For each line it reads, it prints the GPU's state:
+// device/gpu_watcher.h.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,7 +41,7 @@ std::span<std::byte> map_descriptor(int fd) {
   return {static_cast<std::byte*>(p), bytes};
 }
 
-// Bytes that wait count as one: there is one order, and one call, at a time.
+// Pending bytes count as one, because there is only one order, and one call, at a time.
 void take(int fd) {
   char bytes[64];
   while (::read(fd, bytes, sizeof bytes) < 0) {
@@ -51,14 +50,14 @@ void take(int fd) {
   }
 }
 
-// Ends are open files of their own, so only the harness, which makes them, has a say in whether
-// ours wait. They do not: a worker that leaves its answers unread loses its device.
+// Both ends are separate open files, so only the harness, which creates them, decides whether ours
+// block. They do not: a worker that leaves its answers unread loses its device.
 void give(int fd) {
   const char token = 1;
   if (::write(fd, &token, sizeof token) != sizeof token) std::_Exit(73);
 }
 
-// Orders go before calls.
+// Serves orders before calls.
 [[noreturn]] void run(Server& server) {
   for (;;) {
     pollfd entries[] = {{kOrderFd, POLLIN, 0}, {kCallFd, POLLIN, 0}};

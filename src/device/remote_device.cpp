@@ -97,7 +97,7 @@ sim::VariableInfo RemoteDevice::variable(sim::ModuleId module, std::string_view 
   return {.address = answer.address, .bytes = answer.bytes};
 }
 
-// A call whose payload `write` puts into the window.
+// Makes a call; `write` puts its payload into the window.
 template <class Write>
 void RemoteDevice::send(CallKind kind, Write&& write) {
   wire::PayloadWriter payload(std::span(window_, kWindowBytes));
@@ -137,7 +137,7 @@ bool RemoteDevice::free(std::uint64_t address) {
   return ask(call_of(CallKind::free, address)).ok != 0;
 }
 
-// Whether the range lies in one live allocation.
+// Whether the range lies within one live allocation.
 bool RemoteDevice::inside(std::uint64_t address, std::uint64_t bytes) {
   const sim::VariableInfo a = allocation(address);
   return a.bytes > 0 && address - a.address <= a.bytes && bytes <= a.bytes - (address - a.address);

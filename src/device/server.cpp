@@ -22,7 +22,7 @@ constexpr std::uint64_t nanoseconds(double seconds) {
   return static_cast<std::uint64_t>(seconds * 1e9);
 }
 
-// Stands while something is being done.
+// Sets the deadline for its lifetime.
 class Deadline {
  public:
   Deadline(std::atomic<std::uint64_t>& slot, std::uint64_t ns) : slot_(slot) { slot_ = ns; }
@@ -49,9 +49,9 @@ std::string assertion_line(const sim::Finding& f) {
                      b[1], b[2], t[0], t[1], t[2], f.text);
 }
 
-// The answer to what is not done: the default one, but where that means success.
+// The answer to a refused call: the default one, unless that means success.
 void refuse(CallKind kind, Answer& answer) {
-  constexpr std::uint32_t kInvalid = 1;  // also of a kernel: unknown
+  constexpr std::uint32_t kInvalid = 1;  // for kernels: unknown
   if (kind == CallKind::module_load || kind == CallKind::kernel) answer.code = kInvalid;
 }
 
@@ -112,7 +112,7 @@ std::span<std::byte> Server::contents(const Buffer& b) const {
   return arena_.subspan(b.offset, b.bytes);
 }
 
-// Of outputs the bytes before the buffer go along: they hold a canary.
+// For outputs, the bytes before the buffer are copied too: they hold a canary.
 void Server::place() {
   for (const Buffer& b : placed_) gpu_.free(b.address - b.skew);
   placed_.clear();
@@ -168,7 +168,7 @@ void Server::collect() {
   for (std::size_t i = 0; i < placed_.size(); ++i) {
     const Buffer& b = placed_[i];
     if (b.output) {
-      // All of it was written when it was placed.
+      // All of it was written by place().
       gpu_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew, true,
                 nullptr);
       continue;
@@ -195,7 +195,7 @@ void Server::serve() {
   const std::uint64_t begin = steady_nanoseconds();
   const Deadline deadline(deadline_, phase_deadline_ + nanoseconds(kGraceSeconds));
   control_.busy_since.store(begin);
-  // Read once: the worker may write while this runs.
+  // Copied once, because the worker may write at any time.
   Call call;
   std::memcpy(&call, &page_.call, sizeof call);
   Answer answer;
@@ -223,7 +223,7 @@ bool Server::is_placed(std::uint64_t address) const {
                              [&](const Buffer& b) { return b.address - b.skew == address; });
 }
 
-// Whether the phase has used up its time; then nothing that may take long is done any more.
+// Whether the phase has used up its time; nothing slow is done after that.
 bool Server::out_of_time() {
   if (sim::processor_ns() <= phase_deadline_) return false;
   report_.over_limit = 1;
@@ -293,12 +293,12 @@ void Server::load_module(Answer& answer) {
     return fail(kInvalid, "the module is incomplete, or one too many");
   }
   all_image_bytes_ += image_.size();
-  // Code that the GPU does not take is followed by the PTX that it was made from.
+  // After machine code that the GPU rejects, the worker sends the PTX it was made from.
   const bool is_code = is_machine_code(image_);
   try {
     answer.id = gpu_.load_module(image_);
   } catch (const InvalidModule& e) {
-    if (is_code) {  // it takes no part of what there is for modules
+    if (is_code) {  // it does not count against the limits for modules
       --modules_;
       all_image_bytes_ -= image_.size();
     } else {
@@ -452,7 +452,7 @@ void Server::launch(const Call& call, Answer& answer) {
   answer.payload = payload.size();
 }
 
-// A program that does not look at the error has outputs that nothing was written to.
+// Reported because a program that ignores the error just leaves its outputs unwritten.
 void Server::note_refusal(const Call& call, sim::LaunchStatus status) {
   const bool refused = status == sim::LaunchStatus::invalid_configuration ||
                        status == sim::LaunchStatus::too_large_cooperative ||
@@ -463,7 +463,7 @@ void Server::note_refusal(const Call& call, sim::LaunchStatus status) {
                                         why_refused(status, call.shape, info.registers)));
 }
 
-// Nothing of it is believed but by whom it accuses: the submission that sent it.
+// This data is untrusted; it can only incriminate the submission that sent it.
 void Server::order(const Call& call) {
   wire::PayloadReader payload(std::span(window_, kWindowBytes), call.payload);
   const auto wire = payload.value<OrderWire>();
@@ -513,7 +513,7 @@ void Server::take(const sim::Finding& f) {
     set_text(report_.first_finding, fmt::format("{} in {}", sim::to_string(f.kind), f.describe()));
 }
 
-// The submission's fault, but no finding of the checks.
+// Notes a fault of the submission that is not a finding of the checks.
 void Server::note_failed(const char* what) {
   if (report_.findings++ == 0) set_text(report_.first_finding, what);
 }

@@ -1,5 +1,5 @@
-// What the device process does with orders and calls: see wire/device.h. Needs nothing but memory,
-// so that tests can drive it without a process.
+// How the device process handles orders and calls: see wire/device.h. Needs only memory, so that
+// tests can drive it without a process.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ namespace assay::device {
 
 class Server {
  public:
-  // All must outlive the server. `link` is kLinkBytes long and hostile, `control` and `arena` are
-  // the harness's.
+  // All must outlive the server. `link` is kLinkBytes long and untrusted; `control` and `arena`
+  // belong to the harness.
   Server(Control& control, std::span<std::byte> arena, std::byte* link, Gpu& gpu);
 
   void obey();  // carries out the order in control; throws NeverEnds
   bool listening() const { return listening_; }
   void serve();  // answers the call in the link page; throws nothing but NeverEnds
-  // When this process must have done with what it is doing, by its processor time in ns; 0: it is
-  // idle. Any thread may ask.
+  // The processor time of this process, in ns, by which the current work must be done; 0 when idle.
+  // Thread-safe.
   const std::atomic<std::uint64_t>& deadline() const { return deadline_; }
 
  private:
@@ -67,9 +67,9 @@ class Server {
   std::vector<Buffer> placed_;
   std::uint64_t placed_bytes_ = 0;
   bool listening_ = false;
-  std::optional<sim::Operation> operation_;  // what the worker said of the calls to come
-  std::string image_;                        // of the module that is being sent
-  std::size_t image_bytes_ = 0;              // that it will have
+  std::optional<sim::Operation> operation_;  // sent by the worker for the calls that follow
+  std::string image_;                        // of the module being sent
+  std::size_t image_bytes_ = 0;              // its announced size
   std::size_t modules_ = 0, all_image_bytes_ = 0;
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start

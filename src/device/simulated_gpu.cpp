@@ -50,7 +50,7 @@ sim::KernelInfo SimulatedGpu::info(sim::KernelId id) {
 std::optional<std::uint32_t> SimulatedGpu::blocks_by_registers(sim::KernelId id,
                                                                std::uint64_t threads) const {
   const auto known = registers_.find(id);
-  // A block of none, or of too many threads, is another mistake.
+  // A block with no threads or too many is a different error.
   const bool is_block = threads > 0 && threads <= sim::kMaxThreadsPerBlock;
   if (known == registers_.end() || !is_block) return std::nullopt;
   return sim::blocks_by_registers(known->second, threads);

@@ -1,4 +1,4 @@
-// The simulator as the GPU of a device process.
+// The simulator, as the GPU of a device process.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@ class SimulatedGpu final : public Gpu {
  public:
   explicit SimulatedGpu(const sim::DeviceOptions& options) : device_(options) {}
 
-  // It runs PTX. Machine code that comes before it is refused, and says how many registers the
-  // kernels take: where that is known, launches and occupancy are bounded by it as on hardware.
+  // It runs PTX. Machine code sent before the PTX is refused, but tells how many registers the
+  // kernels use; if known, that bounds launches and occupancy as on hardware.
   std::uint32_t architecture() const override { return 90; }
   void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
   PhaseTime end_phase() override { return {}; }
@@ -60,13 +60,13 @@ class SimulatedGpu final : public Gpu {
                            std::span<const std::byte> params, const sim::Operation*) override;
 
  private:
-  using Registers = std::map<std::string, std::uint32_t>;  // a thread, by the kernel's name
+  using Registers = std::map<std::string, std::uint32_t>;  // per thread, by kernel name
 
-  // Nothing where they are not known.
+  // Nothing if the registers are not known.
   std::optional<std::uint32_t> blocks_by_registers(sim::KernelId, std::uint64_t threads) const;
 
   sim::Device device_;
-  Registers of_code_;  // that was sent, and whose PTX is to come
+  Registers of_code_;  // of the last code sent, until its PTX arrives
   std::map<sim::ModuleId, Registers> of_module_;
   std::map<sim::KernelId, std::uint32_t> registers_;
 };

@@ -1,5 +1,5 @@
-// Ends the process when it does not get done: what bounds an instruction, a module or a copy bounds
-// their processor time only roughly, and a hostile one finds the roughest. See wire/device.h.
+// Kills the process if it does not finish in time: the limits on instructions, modules and copies
+// bound processor time only roughly, and hostile code finds the weakest bound. See wire/device.h.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace assay::device {
 
-// Starts a thread that looks at the deadline a few times a second, for the life of the process: as
-// Server::deadline().
+// Starts a thread that checks the deadline a few times a second for the life of the process; for
+// the meaning see Server::deadline().
 void watch(const std::atomic<std::uint64_t>& deadline);
 
 }  // namespace assay::device

@@ -1,4 +1,4 @@
-// Towards the simplest draw that still fails. Pure: what it means to fail is the caller's affair.
+// Shrinks a draw to the simplest one that still fails. Pure: the caller defines failure.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace assay::draw {
 
-// Whether a draw fails in the way that is looked for.
+// Whether a draw fails in the way of interest.
 using Fails = std::function<bool(const nlohmann::json& draw)>;
 
-// Greedy: axis by axis, the simplest value with which the draw still fails, until no axis has one.
-// Asks at most `most` times; a draw that fails is never left for a simpler one that does not.
+// Greedy: axis by axis, takes the simplest value with which the draw still fails, until no axis
+// improves. Calls `Fails` at most `most` times; never replaces a failing draw by one that passes.
 nlohmann::json shrink(const RandomSpace&, nlohmann::json draw, const Fails&, int most);
 
 }  // namespace assay::draw

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// Optional features are many: drawn as often as what is required, they would leave hardly a draw
-// without any of them.
+// Optional features are many: drawn as often as required ones, they would leave hardly any draw
+// without one.
 constexpr std::int64_t kRareOneIn = 5;
 
 struct Range {
@@ -28,7 +28,7 @@ std::optional<Range> range_of(const json& choice) {
   return Range{choice.at("from"), choice.at("to")};
 }
 
-// Small distances from the lower end are as likely as large ones.
+// Draws distances from the lower end log-uniformly, so small ones are as likely as large ones.
 std::int64_t draw_from(const Range& range, Random& random) {
   const double span = static_cast<double>(range.to - range.from) + 2;
   const auto distance = static_cast<std::int64_t>(std::exp(random.uniform(0, std::log(span))));

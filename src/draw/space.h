@@ -1,5 +1,5 @@
-// Draws from a challenge's space of legal inputs: a value for each axis, in a JSON object. That is
-// all that a drawn case depends on, beside the seed of its inputs.
+// Draws from a challenge's space of legal inputs: a JSON object with a value for each axis. A drawn
+// case depends only on that and the seed of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace assay::draw {
 
-// The axis that is the harness's affair: which allocation of the case is refused, 0 for none.
+// The axis handled by the harness: which allocation of the case is refused, 0 for none.
 inline constexpr const char* kFailingAllocation = "failing_allocation";
 
-// Each axis takes one of its choices, each as likely as the others; with `rare` now and then one of
-// those that only fuzzing makes. Says nothing of the seed.
+// Each axis takes one of its choices with equal probability; with `rare`, occasionally one that
+// only fuzzing uses. The draw does not reveal the seed.
 nlohmann::json draw(const RandomSpace&, std::uint64_t seed, bool rare);
 
-// Values that are simpler on this axis, the simplest first: those of earlier choices and, of a
-// number from a range, ones between its lower end and the number.
+// Simpler values on this axis, simplest first: those of earlier choices and, for a number from a
+// range, values between the range's lower end and the number.
 std::vector<nlohmann::json> simpler(const Axis&, const nlohmann::json& value);
 
-// Throws Error with the nearest name where the draw has a value for no axis of the space.
+// Throws Error, suggesting the nearest name, if the draw names an axis that the space lacks.
 void check_names(const RandomSpace&, const nlohmann::json& draw);
 
-// The case that a draw makes of a placeholder; nothing where the challenge says that it is none.
+// The case that a draw makes from a placeholder; nothing if the challenge rejects the draw.
 std::optional<CaseSpec> case_of(const Challenge&, const RandomSpace&, const CaseSpec& placeholder,
                                 const nlohmann::json& draw);
 
@@ -37,11 +37,11 @@ struct Drawn {
   CaseSpec spec;
 };
 
-// The first draw from the seed that is a case. Throws Error where a hundred are none.
+// The first valid draw from the seed. Throws Error after a hundred invalid draws.
 Drawn draw_case(const Challenge&, const RandomSpace&, const CaseSpec& placeholder,
                 std::uint64_t seed, bool rare);
 
-// A placeholder of a spec as the run with that seed draws it.
+// A spec's placeholder, as drawn by the run with that seed.
 Drawn draw_case(const Challenge&, const ChallengeSpec&, const CaseSpec& placeholder,
                 std::uint64_t run_seed);
 

@@ -1,5 +1,5 @@
-// Which parts of a range of GPU addresses are allocated. First fit; blocks begin on multiples of
-// kAlignment, and some bytes between two of them belong to nobody.
+// Tracks which parts of a GPU address range are allocated. First fit; blocks begin on multiples of
+// kAlignment and are separated by gaps.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct Block {
 class BlockMap {
  public:
   static constexpr std::uint64_t kAlignment = 512;  // at least that of cudaMalloc
-  static constexpr std::uint64_t kGap = 512;        // behind every block
+  static constexpr std::uint64_t kGap = 512;        // bytes after every block
 
-  // Of the range, at most `capacity` bytes are handed out at a time.
+  // At most `capacity` bytes of the range are allocated at a time.
   BlockMap(std::uint64_t begin, std::uint64_t range_bytes, std::uint64_t capacity)
       : begin_(begin), end_(begin + range_bytes), capacity_(capacity) {}
 
@@ -24,7 +24,7 @@ class BlockMap {
   bool free(std::uint64_t address);             // false: no block begins there
   // The block around an address, {0, 0} if none.
   Block around(std::uint64_t address) const;
-  // Whether the range lies in one block.
+  // Whether the range lies within one block.
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
 
   std::uint64_t capacity() const { return capacity_; }

@@ -1,5 +1,5 @@
-// The CUDA driver API as far as assay uses it, found at run time: assay links nothing of CUDA and
-// builds without it.
+// The parts of the CUDA driver API that assay uses, resolved at run time: assay does not link CUDA
+// and builds without it.
 //
 // The names, values and signatures are those of cuda.h (CUDA 12.4 and later; NVIDIA, "CUDA Driver
 // API Reference"). They are declared here so that assay builds without NVIDIA's headers.
@@ -64,7 +64,7 @@ enum : int {
 inline constexpr unsigned kNonBlockingStream = 1, kHostAllocDeviceMap = 2, kWaitValueGeq = 0,
                           kContextLmemResizeToMax = 0x10, kEventDisableTiming = 2;
 
-// CUjit_option: a text of what is wrong with the PTX goes into the buffer.
+// CUjit_option: a buffer that receives the error log for the PTX.
 inline constexpr int kJitErrorLogBuffer = 5, kJitErrorLogBufferBytes = 6;
 
 // The keys of cuLaunchKernel's `extra`.
@@ -93,7 +93,7 @@ struct CUmemAccessDesc {
 };
 static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 
-// A call that failed, or a driver that is none.
+// A driver call failed, or the driver could not be loaded.
 class DriverError : public std::runtime_error {
  public:
   DriverError(CUresult result, const std::string& what) : std::runtime_error(what), code(result) {}
@@ -160,11 +160,11 @@ class DriverError : public std::runtime_error {
     (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
      unsigned shared, CUstream, void** params))
 
-// A driver that is loaded and initialised.
+// A loaded and initialised driver.
 class Driver {
  public:
-  // `library` is a path, or a name that the dynamic linker knows. Throws DriverError that says what
-  // is missing and what to do.
+  // `library` is a path, or a name known to the dynamic linker. Throws DriverError with the cause
+  // and the remedy.
   explicit Driver(const std::string& library = "libcuda.so.1");
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a declaration has none there
@@ -173,13 +173,14 @@ class Driver {
 #undef ASSAY_DECLARE
   // NOLINTEND(bugprone-macro-parentheses)
 
-  // Throws DriverError unless `result` is kSuccess. `what` is what was tried: "copying to the GPU".
+  // Throws DriverError unless `result` is kSuccess. `what` names the attempted action: "copying to
+  // the GPU".
   void require(CUresult result, const char* what) const;
   // "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
   std::string text_of(CUresult) const;
 
  private:
-  void* library_ = nullptr;  // never closed: the driver has threads of its own
+  void* library_ = nullptr;  // never closed: the driver runs its own threads
 };
 
 }  // namespace assay::gpu

@@ -9,7 +9,7 @@
 namespace assay::gpu {
 namespace {
 
-// nvmlClocksEventReason* and, where the word is older, nvmlClocksThrottleReason*.
+// nvmlClocksEventReason* and, for older names, nvmlClocksThrottleReason*.
 constexpr std::pair<unsigned long long, const char*> kReasons[] = {
     {0x1, "gpu_idle"},
     {0x2, "applications_clocks_setting"},
@@ -22,7 +22,7 @@ constexpr std::pair<unsigned long long, const char*> kReasons[] = {
     {0x100, "display_clock_setting"},
 };
 
-// Low utilisation is left out: that an idle GPU clocks down is no violation.
+// Low utilisation is left out: an idle GPU that clocks down is not a violation.
 constexpr std::pair<int, const char*> kViolations[] = {
     {kNvmlPolicyPower, "power"},
     {kNvmlPolicyThermal, "thermal"},
@@ -41,7 +41,7 @@ std::vector<std::string> words(unsigned long long reasons) {
 }
 
 void* open_management(const std::string& library) {
-  // Never closed: the library has state of its own.
+  // Never closed: the library keeps state.
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return handle;
   const char* const reason = ::dlerror();
@@ -141,7 +141,7 @@ GpuState Management::state() const {
   return state;
 }
 
-// Processes may begin while they are listed, so room that was enough need not be.
+// Processes may start during the listing, so the buffer may become too small again.
 std::optional<std::vector<unsigned>> Management::computing() const {
   constexpr int kTries = 8;
   constexpr const char* kCall = "nvmlDeviceGetComputeRunningProcesses_v3";

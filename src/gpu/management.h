@@ -1,5 +1,6 @@
-// NVIDIA's management library (NVML) as far as assay uses it, found at run time like the driver:
-// what the driver API does not say of a GPU, such as its clocks now and what holds them down.
+// The parts of NVIDIA's management library (NVML) that assay uses, resolved at run time like the
+// driver. It reports what the driver API does not, such as a GPU's current clocks and the reasons
+// for throttling.
 //
 // The names, values and signatures are those of nvml.h (CUDA 12.4 and later; NVIDIA, "NVML API
 // Reference Guide"). They are declared here so that assay builds without NVIDIA's headers.
@@ -43,7 +44,7 @@ struct nvmlViolationTime_t {
   unsigned long long referenceTime;  // us
   unsigned long long violationTime;  // ns
 };
-struct nvmlProcessInfo_t {  // of version 2, which the third version of the function takes
+struct nvmlProcessInfo_t {  // struct version 2, used by version 3 of the function
   unsigned pid;
   unsigned long long usedGpuMemory;
   unsigned gpuInstanceId, computeInstanceId;
@@ -58,7 +59,7 @@ class ManagementError : public std::runtime_error {
   nvmlReturn_t code;
 };
 
-// There is no such library on this machine.
+// The library does not exist on this machine.
 class NoManagement : public ManagementError {
  public:
   using ManagementError::ManagementError;
@@ -81,27 +82,27 @@ class NoManagement : public ManagementError {
   X(compute_processes, nvmlDeviceGetComputeRunningProcesses_v3,                                 \
     (nvmlDevice_t, unsigned* count, nvmlProcessInfo_t*))
 
-// What stays as it is while a GPU is used, or is set by its administrator. Absent is what the
-// library does not tell of this GPU, or not to this user.
+// Properties that stay constant while a GPU is used, or are set by its administrator. Values that
+// the library does not report for this GPU or to this user are absent.
 struct GpuSetting {
   std::optional<std::string> driver_release;         // "580.95.05"
-  std::optional<double> max_sm_mhz, max_memory_mhz;  // of clocks
+  std::optional<double> max_sm_mhz, max_memory_mhz;  // maximum clocks
   std::optional<bool> ecc, mig, persistence;         // whether each is on now
 };
 
-// The library, loaded and initialised, and one GPU that it knows. What it does not support, or does
-// not permit this user, is absent. Any other failure is a ManagementError that names call and code.
+// The loaded and initialised library, and one of its GPUs. Values it does not support or does not
+// permit this user to read are absent. Any other failure is a ManagementError naming call and code.
 class Management {
  public:
-  // `library` is a path, or a name that the dynamic linker knows; `pci_bus_id` is as the driver
-  // gives it. Throws NoManagement where there is no such library.
+  // `library` is a path, or a name known to the dynamic linker; `pci_bus_id` is as given by the
+  // driver. Throws NoManagement if there is no such library.
   Management(const std::string& library, const std::string& pci_bus_id);
 
   GpuSetting setting() const;
   GpuState state() const;
-  // How many processes besides `ours`, all of which must have a context on the GPU, compute on it.
-  // Absent too where one of ours is not in the library's list: then it numbers processes otherwise,
-  // as from within a container, and nobody knows which of them are ours.
+  // How many processes other than `ours` compute on the GPU; all of `ours` must have a context on
+  // it. Also absent if one of `ours` is not in the library's list: it then uses other process ids,
+  // as inside a container, and ours cannot be told apart.
   std::optional<std::size_t> other_processes(std::span<const unsigned> ours) const;
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a declaration has none there
@@ -111,7 +112,7 @@ class Management {
   // NOLINTEND(bugprone-macro-parentheses)
 
  private:
-  // Whether the call gave something.
+  // Whether the call returned a value.
   bool given(nvmlReturn_t, const char* call) const;
   void require(nvmlReturn_t, const char* call) const;
   [[noreturn]] void fail(nvmlReturn_t, const char* call) const;

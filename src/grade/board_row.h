@@ -1,11 +1,11 @@
-// A graded cell on its way to the board.
+// Converts a graded cell to a row of the board.
 #pragma once
 
 #include "assay/results.h"
 
 namespace assay {
 
-// A cell as the board shows it, `evidence` being where the rest of it lies.
+// A cell as the board shows it; `evidence` refers to the rest of it.
 BoardRow board_row(const BoardEntry&, EvidenceRef evidence);
 
 }  // namespace assay

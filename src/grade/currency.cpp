@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-// The hash of today's data sheet of that name; "" when there is none.
+// The hash of the current data sheet of that name; "" if there is none.
 std::string sheet_of_today(const std::string& name) {
   for (const std::string& file : gpu_names()) {
     if (gpu_named(file).name == name) return gpu_named(file).sheet;
@@ -52,7 +52,7 @@ std::vector<std::string> stale_reasons(const BoardRow& row, const ChallengeSpec&
     reasons.emplace_back("older measurement revision");
   if (row.revision > kMeasurementRevision) reasons.emplace_back("newer measurement revision");
   if (row.spec_hash != spec.hash) reasons.emplace_back("older spec");
-  // Rows of before there were revisions do not know their data sheet: its name is all there is.
+  // Rows from before revisions existed do not record their data sheet's hash, only its name.
   const bool known = row.revision > 0 || !row.score.gpu_sheet.empty();
   const bool modelled = !row.score.modelled_on.empty();
   if (modelled && (row.score.modelled_on != gpu ||

@@ -12,7 +12,7 @@
 namespace assay::grading {
 namespace {
 
-// A weighted share of what was earned.
+// The weighted share of points earned.
 struct Tally {
   double earned = 0, possible = 0;
   void add(double weight, double share) {
@@ -35,12 +35,12 @@ std::string with_list(std::string text, const char* label, const std::vector<std
   return text;
 }
 
-// A rule's metric on those of its cases that ran.
+// A rule's metric over its cases that ran.
 struct Measured {
   std::vector<double> values;
   std::vector<std::string> failed;
-  std::vector<std::string> hosted;  // computed on the host, which earns nothing either
-  std::string unreported;           // a case that passed without reporting it, which earns nothing
+  std::vector<std::string> hosted;  // computed on the host, which also earns nothing
+  std::string unreported;           // a passed case without the metric, which earns nothing
 };
 
 Measured measure(const ResourceRule& rule, const CaseTable& table) {
@@ -161,8 +161,8 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > kShown ? text + ", ..." : text;
 }
 
-// Groups of which nothing was run (a quick run) leave their share to the others. What is wrong at
-// the sizes of speed or memory is a core case that failed, beside those that the spec has.
+// Groups without a case that ran (in a quick run) leave their share to the others. A wrong result
+// in a timed or memory case counts as one more failed core case.
 Dimension correctness(const CaseTable& table) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.correctness;
@@ -196,8 +196,8 @@ Dimension correctness(const CaseTable& table) {
   return scored("correctness", max, all.share(), with_list(std::move(why), "failed", failed));
 }
 
-// The median over cases. One that should have succeeded and did not counts as infinitely wrong, so
-// that failing where accuracy is hard does not help.
+// The median over cases. A case that should have succeeded but failed counts as infinitely wrong,
+// so that failing where accuracy is hard does not pay.
 Dimension accuracy(const CaseTable& table) {
   const ChallengeSpec& spec = table.spec();
   const double max = spec.weights.accuracy;
@@ -209,8 +209,7 @@ Dimension accuracy(const CaseTable& table) {
   bool measured = false;
   for (const CaseSpec& c : spec.cases) {
     const CaseResult* r = table.ran(c.name);
-    // The median is over the same inputs in every run: what is drawn is as small as it happens to
-    // be.
+    // Drawn cases are left out, so that the median is over the same inputs in every run.
     if (r == nullptr || c.expect_status != 0 || c.drawn) continue;
     const bool lacks = (r->verdict == Verdict::unsupported && !is_failure(*r)) ||
                        (r->verdict == Verdict::needs_gpu && c.group == CaseGroup::completeness);
@@ -292,7 +291,7 @@ Dimension completeness(const CaseTable& table) {
   return scored("completeness", max, tally.share(), with_list(std::move(why), "lacks", lacking));
 }
 
-// A submission without tests of its own earns nothing here, unless the harness did not try.
+// A submission without its own tests earns nothing here, unless the harness did not run them.
 Dimension tests(const CaseTable& table) {
   const CellResult& cell = table.cell();
   const double max = table.spec().weights.tests;

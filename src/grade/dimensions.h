@@ -12,7 +12,7 @@
 
 namespace assay::grading {
 
-// The cases of a spec beside what a cell has for them.
+// A spec's cases, with a cell's results for them.
 class CaseTable {
  public:
   CaseTable(const ChallengeSpec&, const CellResult&);
@@ -21,20 +21,20 @@ class CaseTable {
   const CellResult& cell() const { return cell_; }
   bool quick() const { return quick_; }
 
-  // Whether a case failed by the submission's fault. What it does not support then excuses nothing
-  // any more: else a case that would fail could be left out by refusing it.
+  // Whether a case failed through the submission's fault. Unsupported cases are then no longer
+  // excused; otherwise a case that would fail could be dodged by refusing it.
   bool failed() const { return failed_; }
 
-  // Whether cases that need a GPU are graded, as failures: beside a failure, and beside a case
-  // whose kernels ran. Else nothing of the answer could be run.
+  // Whether cases that need a GPU are graded, as failures: true if a case failed or the kernels of
+  // one ran. Otherwise nothing of the submission could be run.
   bool grades_gpu() const { return failed_ || simulated_; }
 
-  // Null when the case was not run: absent, skipped, or the harness failed on it; and when it needs
-  // a GPU and that is not graded.
+  // Null if the case was not run (absent, skipped, or the harness failed on it), or if it needs a
+  // GPU and that is not graded.
   const CaseResult* ran(const std::string& name) const;
   bool passed(const std::string& name) const;
 
-  // Empty unless a missing case among `names` leaves the dimension without points; then the reason.
+  // Why a missing case among `names` leaves the dimension without points; empty if none does.
   std::string missing(const std::vector<std::string>& names) const;
 
  private:
@@ -57,12 +57,12 @@ Dimension tests(const CaseTable&);
 // Also fills the speeds and may add flags.
 Dimension performance(const CaseTable&, std::vector<ShapeSpeed>&, std::vector<Note>& flags);
 
-// What a case of an answer in CUDA left to the host, where neither a count nor the GPU's clock sees
-// it, though naive.cu does it on the device: in words, "" if nothing, or where naive's counts are
-// not known.
+// Work that a CUDA submission moved to the host in a case, out of sight of counters and the GPU's
+// clock, although naive.cu does it on the device. In words; "" if none, or if naive's counts are
+// unknown.
 std::string work_on_host(const CaseResult&);
 
-// The same for a cell that was simulated, from the counted work of its timed cases.
+// Performance of a simulated cell, from the counted work of its timed cases.
 Dimension modelled_performance(const CaseTable&, const Gpu&, std::vector<ShapeSpeed>&,
                                std::vector<Note>& flags);
 
@@ -74,25 +74,24 @@ struct Timed {
   std::string worthless{};  // measured, but its speed counts for nothing
 };
 
-// The points of all timed cases, those that failed included; `measure` is asked about each that
-// passed.
+// The points over all timed cases, including failed ones; `measure` is called for each that passed.
 Dimension performance_of(const CaseTable&, const std::function<Timed(const CaseResult&)>& measure,
                          const std::function<std::string()>& explain, std::vector<ShapeSpeed>&,
                          std::vector<Note>& flags);
 
-// What speeds are held against. Par is an anchor and the floor the end: the least time in which it
-// can be done at all. Where there is no par, the floor stands for it.
+// The scale for speeds. Par is an anchor, and the floor, the least possible time, is the end.
+// Without a par, the floor stands in for it.
 struct SpeedScale {
-  double par_over_naive = 0;  // how many times as fast as naive par is
-  double floor_over_par = 1;  // 1: no floor is known, or par is at it
+  double par_over_naive = 0;  // par's speed as a multiple of naive's
+  double floor_over_par = 1;  // 1: no known floor, or par is at it
 };
 
-// The share of the points that par earns where the floor leaves room above it.
+// The share of the points that par earns if the floor leaves room above it.
 inline constexpr double kParShare = 0.85;
 
 // The share of the points of a speed relative to par's: on a logarithmic scale from naive (0) over
 // par to the floor (1). Par earns kParShare, or what it would earn on one straight scale from naive
-// to the floor if that is more: so points never depend more on a speed above par than below it.
+// to the floor if that is more: so points never rise more steeply above par than below it.
 double share_of_speed(double ratio_to_par, const SpeedScale&);
 
 // The share of the points that `value` earns between `full` (1) and `zero` (0): on a logarithmic

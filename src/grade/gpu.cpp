@@ -21,8 +21,8 @@ namespace {
 using sim::Unit;
 
 constexpr double kSectorBytes = 32, kWarp = 32;
-// Of a multiprocessor, a clock: four schedulers; the L1 cache answers with 128 bytes, hit or not;
-// shared memory has 32 banks of 4 bytes.
+// Per multiprocessor and clock: four schedulers; 128 bytes from the L1 cache, hit or not; one pass
+// over shared memory's 32 banks of 4 bytes.
 constexpr double kSchedulers = 4, kPathBytes = 128, kPasses = 1;
 
 constexpr std::array kPipes{Unit::fp32,    Unit::integer,    Unit::fp16,      Unit::fp64,

@@ -16,8 +16,8 @@ namespace {
 
 using grading::CaseTable;
 
-// What a completeness or resource case does not support costs its points there and nothing else;
-// elsewhere it is a requirement that is not met.
+// An unsupported completeness or resource case only costs its points; elsewhere, being unsupported
+// is a failure.
 bool counts(const CaseResult& r) { return r.verdict == Verdict::harness_error || is_failure(r); }
 
 bool any_case(const CellResult& cell, Verdict v) {
@@ -40,7 +40,7 @@ Verdict worst_verdict(const CellResult& cell) {
   return any_case(cell, Verdict::needs_gpu) ? Verdict::needs_gpu : Verdict::skipped;
 }
 
-// Why nothing can be earned: the submission never ran. Empty when it did.
+// Why nothing can be earned: the submission never ran. Empty if it ran.
 std::string unusable(const CellResult& cell) {
   const Verdict build = cell.build.verdict;
   if (build == Verdict::harness_error || build == Verdict::skipped) return "";
@@ -58,7 +58,7 @@ bool failed_core(const CaseTable& table) {
   return std::any_of(cases.begin(), cases.end(), failed);
 }
 
-// What of a graded cell was not run because it needs a GPU, and what that costs.
+// Flags the cases of a graded cell that were not run because they need a GPU, and their cost.
 void flag_gpu(const CaseTable& table, Score& score) {
   if (!table.grades_gpu()) return;
   std::vector<std::string> failed, lost;
@@ -99,7 +99,7 @@ void set_total(Score& score, double total, Interval interval) {
   score.letter = letter(*score.total);
 }
 
-// The sum over the dimensions; none when one is missing, unless the run was quick.
+// Sums up the dimensions; no total if one is missing, unless the run was quick.
 void add_up(Score& score, bool quick) {
   double points = 0, max = 0;
   Interval interval;

@@ -1,6 +1,6 @@
 // The modelled speed of a simulated submission on a logarithmic scale: the challenge's naive kernel
-// earns nothing, its par kernel, where it has one, 85 %, and the floor, which no implementation can
-// beat, everything.
+// earns nothing, its par kernel, if there is one, 85 %, and the floor, which no implementation can
+// beat, full points.
 #include <fmt/format.h>
 
 #include "grade/dimensions.h"
@@ -10,20 +10,19 @@
 namespace assay::grading {
 namespace {
 
-// Bytes to the host beyond those of the naive kernel: room for lengths and flags that steer the
-// next launch. What goes to the device, such as tables of pages, gives the host nothing to compute
-// with.
+// Bytes allowed to the host beyond the naive kernel's, for lengths and flags that control the next
+// launch. Copies to the device, such as page tables, give the host nothing to compute with.
 constexpr double kHostAllowance = 256 << 10;
 
 std::uint64_t known_to_host(const SimulatedWork& work) {
   return work.to_host_bytes + work.to_host_before;
 }
 
-// Rounding must not make a kernel at its floor one that is below.
+// Tolerance, so that rounding does not put a kernel at its floor below it.
 constexpr double kBelow = 1 - 1e-9;
 
-// Empty where the host had too little of the data to compute with. The model knows nothing of what
-// it computes.
+// Empty if the host had too little data to compute the result. The model does not see host
+// computation.
 std::string host_work(const SimulatedWork& work, const SimulatedWork& naive) {
   const double known = static_cast<double>(known_to_host(work)),
                allowed = static_cast<double>(known_to_host(naive)) + kHostAllowance;

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-// Adds up what of a dimension's weight is lost, item by item.
+// Sums up the lost share of a dimension's weight, item by item.
 class LostShare {
  public:
   void add(double weight, bool lost) {

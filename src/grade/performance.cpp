@@ -1,5 +1,5 @@
-// Speed on a logarithmic scale between two implementations of the harness that run beside the
-// submission, and up to the floor: naive earns nothing, par most, the floor everything.
+// Speed on a logarithmic scale between two reference implementations that run beside the
+// submission, and up to the floor: naive earns nothing, par most, the floor full points.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,7 @@ namespace {
 
 bool usable(const std::optional<double>& seconds) { return seconds && *seconds > 0; }
 
-// How many times faster than `slow` the implementation `fast` is, over the repetitions that have
-// both.
+// The speed of `fast` as a multiple of that of `slow`, over the repetitions that have both.
 struct Speedup {
   std::size_t pairs = 0;
   Estimate ratio;
@@ -46,14 +45,15 @@ double par_seconds(const std::vector<TimingSample>& samples) {
   return median(seconds);
 }
 
-// The roofline is measured a minute apart from the case, on a machine that others may use too.
+// Tolerance for the floor: the roofline is measured up to a minute apart from the case, on a
+// machine that may be shared.
 constexpr double kBeyondFloor = 1.5;
 
 Timed measure(const CaseResult& r, std::vector<Note>& flags) {
   const std::vector<TimingSample> calm = calm_rounds(r.samples);
   const Speedup to_par = speedup(calm, &TimingSample::par, &TimingSample::submission);
   Speedup par = speedup(calm, &TimingSample::naive, &TimingSample::par);
-  // Naive runs in few rounds, and only sets the scale.
+  // Naive runs in few rounds, which may all be disturbed, and only sets the scale.
   if (par.pairs == 0) par = speedup(r.samples, &TimingSample::naive, &TimingSample::par);
   if (to_par.pairs == 0 || par.pairs == 0) {
     return {{}, {}, fmt::format("not run: {} has no timing of naive, par and submission", r.name)};
@@ -73,7 +73,7 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
   SpeedScale scale{.par_over_naive = par.ratio.value};
   const auto floor = floor_seconds(r.metrics);
   if (floor) scale.floor_over_par = par_seconds(calm) / *floor;
-  // A floor that par itself is below is no bound of this case: caches hold what it reads.
+  // If par itself beats the floor, the floor does not bound this case: the data fits into caches.
   if (floor && scale.floor_over_par > 1 && ci.low > kBeyondFloor * scale.floor_over_par) {
     const double seconds = *floor * scale.floor_over_par / ratio;
     const std::string why = fmt::format(
@@ -94,11 +94,11 @@ Timed measure(const CaseResult& r, std::vector<Note>& flags) {
           .missing = ""};
 }
 
-// Processor time that the host of a virtual machine gave to others while this was timed: small
-// shares pass for noise, large ones move the score beyond its interval.
+// Share of CPU time stolen by other virtual machines during timing: small shares pass as noise,
+// larger ones move the score beyond its interval.
 constexpr double kMuchStolen = 0.1;
 
-// Such repetitions are left out where there are others.
+// Share of throttled repetitions worth a flag. They are left out if enough others remain.
 constexpr double kMuchThrottled = 0.1;
 
 void flag_stolen_time(const CaseTable& table, std::vector<Note>& flags) {
@@ -140,7 +140,7 @@ std::string explain(const std::vector<ShapeSpeed>& speeds) {
 double share_of_speed(double ratio_to_par, const SpeedScale& scale) {
   const double below = std::log(scale.par_over_naive),
                above = scale.floor_over_par > 1 ? std::log(scale.floor_over_par) : 0;
-  if (!(below > 0)) return ratio_to_par >= 1 ? 1 : 0;  // naive is no slower: no scale
+  if (!(below > 0)) return ratio_to_par >= 1 ? 1 : 0;  // naive is not slower: no scale
   const double par_share = std::max(kParShare, below / (below + above));
   const double ratio = std::log(ratio_to_par);
   if (!(ratio > 0)) return std::max(0.0, par_share * (1 + ratio / below));

@@ -16,7 +16,7 @@ std::string line_of(const std::string& text, std::size_t at) {
   return text.substr(start, text.find('\n', at) - start);
 }
 
-// The compiler's first error, or else the first line.
+// The compiler's first error, or the first line if there is none.
 std::string first_error(const std::string& log) {
   const std::size_t at = log.find("error:");
   return line_of(log, at == std::string::npos ? 0 : at);
@@ -32,7 +32,7 @@ std::string with_detail(std::string text, const std::string& detail) {
   return detail.empty() ? text : text + ": " + detail;
 }
 
-// Empty when the submission was built and loaded and the harness did not fail.
+// Empty if the submission was built and loaded and the harness did not fail.
 std::string reason_it_never_ran(const CellResult& cell) {
   if (cell.build.verdict != Verdict::ok) {
     return with_detail(description(cell.build.verdict), first_error(cell.build.log));
@@ -66,7 +66,7 @@ std::string worst_dimension(const Score& score) {
   return loss(*worst) < kLeastShown ? "full marks" : worst->name + ": " + worst->why;
 }
 
-// At a character's end.
+// Cuts at a UTF-8 character boundary.
 std::string cut(std::string text) {
   if (text.size() <= kReasonBytes) return text;
   std::size_t end = kReasonBytes - 3;

@@ -7,8 +7,8 @@
 
 namespace assay {
 
-// The one thing that explains the score best: why there is none, what capped it, or the dimension
-// that lost most. Untrusted text, not made safe, of at most kReasonBytes.
+// The best single explanation of the score: why there is none, what capped it, or the dimension
+// that lost most. At most kReasonBytes of untrusted, unsanitised text.
 std::string main_reason(const CellResult&, const Score&);
 
 inline constexpr std::size_t kReasonBytes = 400;

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kBegun = ".adding-";
 
-// A folder beside the models that is this process's until it ends: the lock tells others so.
+// A folder beside the models, owned by this process until it ends, as its lock tells others.
 class BegunFolder {
  public:
   explicit BegunFolder(const fs::path& submissions) {
@@ -34,10 +34,10 @@ class BegunFolder {
       path_ = make_new_folder(submissions, kBegun);
       fd_ = Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (!fd_ && errno != ENOENT) fail_with_errno("open folder", path_);
-      // Where there are no locks nobody removes it.
+      // Without lock support, nobody removes it.
       const bool mine = fd_ && (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
       if (mine && fs::exists(path_)) return;
-      // Before it was locked, another process took it for abandoned.
+      // Another process removed it as abandoned before it was locked.
     }
   }
   BegunFolder(const BegunFolder&) = delete;
@@ -52,7 +52,7 @@ class BegunFolder {
   Fd fd_;
 };
 
-// What killed processes left.
+// Removes folders left by killed processes.
 void remove_abandoned(const fs::path& submissions) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(submissions, ec)) {
@@ -63,7 +63,7 @@ void remove_abandoned(const fs::path& submissions) {
   }
 }
 
-// A path below a folder, part by part a plain name.
+// Whether the path stays below its folder: every part is a plain name.
 bool stays_below(const fs::path& name) {
   constexpr std::size_t kLongest = 1000;
   if (name.empty() || name.is_absolute() || name.native().size() > kLongest) return false;
@@ -103,7 +103,7 @@ void require_storable(const std::string& model, const std::string& challenge, co
   }
 }
 
-// Writes a new file, on disk when it returns.
+// Writes a new file; it is on disk when the call returns.
 void write_new(const fs::path& path, std::string_view contents) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!fd) fail_with_errno("create", path);
@@ -125,7 +125,7 @@ void write_attempt(const fs::path& folder, const Answer& answer, const AttemptRe
   flush_folder(folder);
 }
 
-// The highest number there; 1 where an answer lies unnumbered and no attempt has a number.
+// The highest attempt number; 1 if there is only an unnumbered answer.
 long last_attempt(const fs::path& folder) {
   constexpr std::size_t kDigits = 9;
   long last = 0;
@@ -140,19 +140,19 @@ long last_attempt(const fs::path& folder) {
   return last;
 }
 
-// False when something is there already.
+// Returns false if the destination already exists.
 bool moved(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
-  if (errno == EINVAL || errno == ENOSYS) {  // a file system that cannot promise it
-    // No attempt is empty, and a folder that is not is never replaced.
+  if (errno == EINVAL || errno == ENOSYS) {  // the file system does not support the flag
+    // Attempts are never empty, and rename never replaces a nonempty folder.
     if (::rename(from.c_str(), to.c_str()) == 0) return true;
   }
   if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return false;
   fail_with_errno("move the attempt to", to);
 }
 
-// As the first attempt together with the challenge's folder, so that a kill leaves no folder that
-// looks like an answer without files; else as the next.
+// Moves the first attempt into place together with the challenge's folder, so that a kill leaves no
+// folder that looks like an answer without files; later attempts are moved alone.
 fs::path put_in_place(const fs::path& begun, const fs::path& model, const std::string& challenge) {
   const fs::path folder = model / challenge, first = begun / challenge / "1";
   create_folder(model);

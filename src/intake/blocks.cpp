@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 4> kThoughts{"think", "thinking", "though
 struct Fence {
   char mark = '`';
   std::size_t length = 0;
-  std::size_t indent = 0;  // columns before it, markers of lists included
+  std::size_t indent = 0;  // columns before it, including list markers
   std::size_t quotes = 0;  // '>' before it
   std::string info;
 };
@@ -33,7 +33,7 @@ std::size_t blanks_at(std::string_view line, std::size_t at) {
   return n;
 }
 
-// Behind up to `most` marks of a quote; counts them.
+// The position after up to `most` quote marks; counts them.
 std::size_t behind_quotes(std::string_view line, std::size_t most, std::size_t& count) {
   std::size_t at = 0;
   count = 0;
@@ -47,7 +47,7 @@ std::size_t behind_quotes(std::string_view line, std::size_t most, std::size_t& 
   return at;
 }
 
-// The length of a marker of a list, with the blanks behind it; 0 where there is none.
+// The length of a list marker with the blanks after it; 0 if there is none.
 std::size_t list_marker(std::string_view line, std::size_t at) {
   std::size_t end = at;
   if (end < line.size() && std::string_view("-*+").find(line[end]) != std::string_view::npos) {
@@ -84,7 +84,7 @@ std::optional<Fence> opening_fence(std::string_view whole) {
 }
 
 bool closes(std::string_view line, const Fence& fence) {
-  constexpr std::size_t kIndent = 3;  // more than the opening fence has
+  constexpr std::size_t kIndent = 3;  // extra indentation over the opening fence
   const std::size_t at = blanks_at(line, 0);
   if (at >= line.size() || line[at] != fence.mark) return false;
   if (columns_before(line, at) > fence.indent + kIndent) return false;
@@ -102,7 +102,8 @@ std::string_view without_indent(std::string_view line, std::size_t columns) {
   return line.substr(at);
 }
 
-// Of a line: behind "<think>" or, with `slash`, "</think>" at its beginning; npos without one.
+// The position after "<think>" or, with `slash`, "</think>" at the beginning of a line; npos if
+// there is none.
 std::size_t behind_tag(std::string_view line, bool slash) {
   const std::size_t at = blanks_at(line, 0);
   const std::string start = lower(line.substr(at, 16));
@@ -113,7 +114,7 @@ std::size_t behind_tag(std::string_view line, bool slash) {
   return std::string_view::npos;
 }
 
-// Behind the first end tag anywhere in a line.
+// The position after the first end tag anywhere in a line.
 std::size_t behind_end_tag(std::string_view line) {
   for (std::size_t at = 0; (at = line.find("</", at)) != std::string_view::npos; ++at) {
     const std::size_t behind = behind_tag(line.substr(at), true);
@@ -167,7 +168,8 @@ class Reader {
     above_.clear();
   }
 
-  // False: the line was taken. True: its block ended with the quote around it, and it is outside.
+  // Returns false if the block took the line; true if the block ended with its enclosing quote, so
+  // the line is outside.
   bool in_block(std::string_view line) {
     std::size_t quotes = 0;
     const std::size_t from = behind_quotes(line, open_->quotes, quotes);
@@ -236,7 +238,7 @@ class Reader {
   Block block_;
   std::vector<Fence> wrappers_;  // ```markdown
   std::string above_;            // the last line of prose since the last block
-  std::size_t gap_ = 0;          // empty lines since
+  std::size_t gap_ = 0;          // empty lines since then
   std::size_t line_ = 0;
   bool thinking_ = false;
 };

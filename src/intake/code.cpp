@@ -43,7 +43,7 @@ class Blanker {
     if (text_[at_] != '\n') text_[at_] = ' ';
     ++at_;
   }
-  // A backslash continues a comment on the next line, too.
+  // A backslash also continues a comment on the next line.
   void blank_until_line_end() {
     for (bool goes_on = false; at_ < text_.size() && (text_[at_] != '\n' || goes_on); blank())
       goes_on = text_[at_] == '\\';
@@ -81,7 +81,7 @@ class Blanker {
   std::size_t at_ = 0;
 };
 
-// Texts may be made to be slow: no more than this is looked at between parameters and a body.
+// Most characters examined between parameters and body, because hostile text could make this slow.
 constexpr std::size_t kLongestQualifiers = 512;
 
 std::size_t past_blanks(std::string_view code, std::size_t at) {
@@ -89,7 +89,7 @@ std::size_t past_blanks(std::string_view code, std::size_t at) {
   return at;
 }
 
-// The word that stands last, blanks behind it or not.
+// The last word, ignoring blanks after it.
 std::string_view word_at_end(std::string_view text) {
   constexpr std::size_t kLongestName = 256;
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
@@ -100,8 +100,8 @@ std::string_view word_at_end(std::string_view text) {
   return text.substr(text.size() - length);
 }
 
-// Whether a body follows a list of parameters: what may stand between is `noexcept`, an attribute
-// or a return type, none of which has one of these characters.
+// Whether a body follows a parameter list. Only `noexcept`, an attribute or a return type may come
+// between, and none of them contains one of these characters.
 bool body_follows(std::string_view code, std::size_t at) {
   code = code.substr(0, at + kLongestQualifiers);
   at = past_blanks(code, at);
@@ -129,7 +129,7 @@ std::string ending_of(const std::string& name) {
   return dot == std::string::npos || dot == 0 ? "" : lower(name.substr(dot + 1));
 }
 
-// Decoration of Markdown and comments, and numbers of lists.
+// Markdown and comment decoration, and list numbers.
 bool is_decoration(char c) {
   return is_blank(c) ||
          std::string_view("#*_`~=-+>/\\|\"'[]()<>.0123456789:;!").find(c) != std::string_view::npos;
@@ -154,13 +154,13 @@ bool only_labels(std::string_view text) {
     }
     if (!word.empty() && std::ranges::find(kLabels, word) == kLabels.end()) return false;
     word.clear();
-    // A letter of another script is a word that is not known here.
+    // A letter of another script is part of an unknown word.
     if (i < text.size() && static_cast<unsigned char>(text[i]) >= 0x80) return false;
   }
   return true;
 }
 
-// "submission.cpp (the kernels)", "submission.cpp - the kernels": the name, then what it is.
+// "submission.cpp (the kernels)", "submission.cpp - the kernels": the name, then a description.
 bool begins_with_label(std::string_view line, const std::string& name) {
   line = without_decoration_before(line);
   if (!line.starts_with(name)) return false;
@@ -201,7 +201,7 @@ bool has_word(std::string_view text, std::string_view word) {
 std::vector<std::string> functions_defined(std::string_view code,
                                            const std::vector<std::string>& names) {
   std::set<std::string_view> defined;
-  std::vector<std::uint32_t> open;  // brackets that wait for their end; inputs are far below 4 GiB
+  std::vector<std::uint32_t> open;  // unclosed brackets; inputs are far below 4 GiB
   for (std::size_t i = 0; i < code.size(); ++i) {
     if (code[i] == '(') open.push_back(static_cast<std::uint32_t>(i));
     if (code[i] != ')' || open.empty()) continue;
@@ -225,7 +225,7 @@ std::vector<std::string> file_names_in(std::string_view text) {
       word += text[i];
       continue;
     }
-    // What follows a separator begins the name anew: folders are no part of it.
+    // A separator restarts the name: folders are not part of it.
     while (!word.empty() && word.back() == '.') word.pop_back();
     const bool is_folder = i < text.size() && (text[i] == '/' || text[i] == '\\');
     if (!is_folder && std::ranges::find(kKnownEndings, ending_of(word)) != kKnownEndings.end() &&
@@ -261,7 +261,7 @@ std::string file_named_by_comment(std::string_view first_line) {
   if (names.size() != 1) return "";
   if (begins_with_label(line, names.front())) return names.front();
   const std::string named = file_named_by(line);
-  // A colon at the end of a comment introduces more of the comment.
+  // A colon at the end means that the comment continues.
   return trimmed(line).ends_with(':') ? "" : named;
 }
 

@@ -25,7 +25,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
-// What a fence says about the language of its block.
+// The language of a block according to its fence.
 enum class Fenced : std::uint8_t { cpp, cuda, undecided, other };
 
 // ```cpp, ```{.cpp}, ```cpp:submission.cpp, ```C++,linenos
@@ -49,7 +49,7 @@ Fenced fenced_as(const std::string& info) {
   return file_names_in(word).empty() ? Fenced::other : Fenced::undecided;
 }
 
-// Of these not even a name in the fence makes a source file.
+// Blocks in these languages are never source files, even with a file name in the fence.
 bool is_command_or_change(const std::string& info) {
   return is_one_of(language_word(info), {"diff", "patch", "sh", "bash", "shell", "zsh", "fish",
                                          "console", "terminal", "powershell", "ps1", "bat", "make",
@@ -73,12 +73,12 @@ bool ends_with_any(const std::string& name, std::initializer_list<std::string_vi
 // A block that may be a part of the answer.
 struct Part {
   const Block* block = nullptr;
-  std::string name;                    // a file that a submission may have; "" where it names none
-  std::string named;                   // where: "in its fence"
-  std::optional<Language> language;    // where something tells
+  std::string name;                    // a name allowed in a submission; "" if it names none
+  std::string named;                   // where the name was: "in its fence"
+  std::optional<Language> language;    // if known
   std::vector<std::string> defined{};  // entry points
   bool all_defined = false;
-  bool tests = false;  // the submission's own
+  bool tests = false;  // the submission's own tests
 
   bool defines() const { return !defined.empty(); }
 };
@@ -104,7 +104,7 @@ bool is_header(const std::string& name) {
   return ends_with_any(name, {".h", ".hpp", ".cuh", ".inl"});
 }
 
-// Whether a name speaks of C or C++ though no submission may have it: what is named so is code.
+// Whether the name indicates C or C++ code although it is not allowed in a submission.
 bool is_other_code_name(const std::string& name) {
   return ends_with_any(lower(name), {".c", ".cxx", ".c++", ".hh", ".hxx"});
 }
@@ -143,7 +143,7 @@ class Extractor {
     if (is_diff(block.text)) return;
     if (fenced == Fenced::other && (!source || label.where != "in its fence")) return;
     if (is_command_or_change(block.info)) return;
-    // Named as what is no source: a script, notes, or the interface, which is the harness's own.
+    // The name is not a source's: a script, notes, or the interface, which the harness provides.
     if (!label.name.empty() && !is_source_name(label.name) && !is_other_code_name(label.name))
       return;
     Part part{.block = &block, .name = {}, .named = {}, .language = {}};
@@ -170,7 +170,7 @@ class Extractor {
            bare.find("extern \"") != std::string::npos;
   }
 
-  // What is known to be of the other language goes, unless nothing would be left that could be the
+  // Drops parts known to be in the other language, unless nothing would be left that could be the
   // answer.
   void settle_language() {
     if (!wanted_) return;
@@ -184,7 +184,7 @@ class Extractor {
     if (enough) std::erase_if(parts_, other);
   }
 
-  // Text that stands twice is one; with a name rather than without.
+  // Keeps one of several identical texts, preferably a named one.
   void drop_copies() {
     std::vector<Part> kept;
     for (Part& part : parts_) {
@@ -208,7 +208,7 @@ class Extractor {
   }
   bool has_main() const { return std::ranges::any_of(parts_, is_main) && !main_is_of_another(); }
 
-  // The main file has the name of the other language, and its contents are of this one.
+  // The main file is named for the other language, but its contents are in the wanted one.
   bool main_is_of_another() const {
     return wanted_ && std::ranges::none_of(
                           parts_, [&](const Part& p) { return p.name == main_file(*wanted_); });
@@ -234,8 +234,8 @@ class Extractor {
     return cpp ? Language::cpp : Language::cuda;
   }
 
-  // One part for each name, the tests included, but for that of `except`. Of several with one name,
-  // the one that defines entry points.
+  // One part for each name, including tests, except the name `except`. Of several with the same
+  // name, the one that defines entry points.
   std::vector<const Part*> named_parts(const std::string& except) {
     std::map<std::string, std::vector<const Part*>> by_name;
     for (const Part& p : parts_) {
@@ -268,7 +268,7 @@ class Extractor {
     for (const Part& p : parts_) {
       if (!p.tests && !is_header(p.name)) candidates.push_back(&p);
     }
-    if (candidates.empty()) {  // a header may hold all of it
+    if (candidates.empty()) {  // a header may contain everything
       for (const Part& p : parts_) {
         if (!p.tests) candidates.push_back(&p);
       }
@@ -300,7 +300,7 @@ class Extractor {
     std::vector<std::string> origins;
     for (const Part* part : taken) {
       std::string name = part == main_ ? main_file(language) : part->name;
-      // Without a name, tests are in the language of what they test.
+      // Unnamed tests are in the language of the code they test.
       if (part->tests && part->named.empty()) name = tests_file(language);
       result.files.push_back({name, part->block->text});
       origins.push_back(origin(*part, name));
@@ -321,7 +321,7 @@ class Extractor {
 
   // --- other ways ----------------------------------------------------------------
 
-  // Just these blocks: named ones are those files, all others the main file.
+  // Takes exactly the chosen blocks: named ones are those files, all others the main file.
   Extracted chosen() {
     Extracted result;
     std::vector<std::string> origins;
@@ -365,7 +365,7 @@ class Extractor {
     return result.cut_off ? "; the answer was cut off: its last block is not closed" : "";
   }
 
-  // Code that stands in no fence.
+  // Takes code outside any fence.
   Extracted without_blocks() {
     const std::string_view spoken = trimmed(chat_.spoken);
     if (spoken.empty()) {
@@ -427,7 +427,7 @@ class Extractor {
   const std::optional<Language> wanted_;
   const ExtractOptions& options_;
   std::vector<Part> parts_;
-  const Part* main_ = nullptr;  // where its contents decide, whatever its name
+  const Part* main_ = nullptr;  // set if chosen by its contents, whatever its name
   std::string why_main_;
 };
 

@@ -30,14 +30,14 @@ Fd folder_at(const fs::path& path) {
   return fd;
 }
 
-// A file that was named: a link is followed, for whoever names it knows what it is.
+// Reads a file named by the user; follows links, because the user chose it.
 std::string named_file(const fs::path& path, std::size_t limit) {
   if (!fs::exists(path))
     throw Error(fmt::format("cannot read {}: there is no such file", shown(path)));
   const fs::path real = fs::canonical(path);
   const Fd folder = folder_at(real.parent_path());
   PlainFile file = read_plain_file(folder.get(), real.filename(), limit);
-  // Another name for the same file is of no account here.
+  // Hard links are harmless here.
   if (file.objection.find("hard link") != std::string::npos) return read_file(real);
   if (!file.objection.empty()) throw Error(fmt::format("{} {}", shown(path), file.objection));
   return std::move(file.contents);
@@ -62,7 +62,7 @@ bool defines_any(const SourceFile& file, const ExtractOptions& options) {
   return !functions_defined(bare, options.entry_points).empty();
 }
 
-// Which of the files is the main one where none is named so. Throws.
+// Determines the main file if none has its name. Throws NoAnswer, Ambiguous or Error.
 SourceFile& main_among(std::vector<SourceFile>& files, const ExtractOptions& options) {
   std::vector<SourceFile*> units;
   for (SourceFile& file : files) {
@@ -142,7 +142,7 @@ class FolderReader {
         throw Error(fmt::format("{} holds more than {} files: add the folder of the answer alone",
                                 shown(root_), kMostLookedAt));
     }
-    // What lies at the top first: limits then cost what is deepest.
+    // Top-level files first, so that limits cut off the deepest ones.
     std::ranges::stable_sort(names, {}, [](const fs::path& p) {
       return std::pair(std::distance(p.begin(), p.end()), p);
     });
@@ -186,7 +186,7 @@ class FolderReader {
     if (const std::string objection = objection_to_name(name); !objection.empty())
       throw Error(fmt::format("{}: {}", shown(root_ / name), objection));
   }
-  // One that does not read is a file like any other.
+  // A record that cannot be parsed is treated like any other file.
   void read_record(const std::string& text) {
     try {
       const AttemptRecord record = attempt_record_from(nlohmann::json::parse(text));
@@ -199,7 +199,7 @@ class FolderReader {
     }
   }
   void leave_out(const fs::path& name) { received_.not_kept.push_back(name); }
-  // What `assay deploy` puts there, and what its script builds, is not worth a word.
+  // Does not mention files put there by `assay deploy` or built by its script.
   void ignore(const fs::path& name) {
     for (const char* known :
          {"PROMPT.md", "abi.h", "build.sh", "check.sh", "submission.so", kRecord}) {
@@ -250,7 +250,7 @@ Received take_paths(const std::vector<fs::path>& paths, std::optional<Language> 
     if (options.blocks.empty() && !begins_like_chat(named_file(path, kLargestChat)))
       return take_sources(paths, language, options);
   }
-  // The name is the user's, not the model's, and still has to be one for a file of ours.
+  // The name comes from the user, not the model, but must still be allowed as a stored file's name.
   return take_chat(named_file(path, kLargestChat),
                    objection_to_name(name).empty() ? name : "answer.md", language, options);
 }

@@ -69,7 +69,7 @@ class Judging {
     }
   }
 
-  // Counts the question where nothing more is asked.
+  // If asking has stopped, counts the question as not obtained and returns true.
   bool is_over() {
     const std::lock_guard lock(mutex_);
     if (all_failed_) ++result_.not_obtained;
@@ -93,7 +93,7 @@ class Judging {
   void fail(const Question& question, const std::string& message, bool all) {
     const std::lock_guard lock(mutex_);
     ++result_.not_obtained;
-    // Several were under way when it began: one of them tells.
+    // Several requests may have been in flight: only one reports the failure.
     if (!all || !all_failed_)
       world_.finished(fmt::format("{}: failed: {}", name_of(question), message));
     all_failed_ |= all;
@@ -106,7 +106,7 @@ class Judging {
   ask::Requester requester_;
 
   std::mutex storing_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   JudgeResult result_;
   bool all_failed_ = false;
 };

@@ -1,5 +1,5 @@
-// Asks a judge for opinions: one request a sample, several at once, each kept as soon as its reply
-// is there.
+// Asks a judge for opinions: one request per sample, several at once, each stored as soon as its
+// reply arrives.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,22 @@
 
 namespace assay::judge {
 
-// A sample of an opinion that is still to be asked for.
+// A sample of an opinion that is still to be requested.
 struct Question {
   CellKey key;
   Prompt prompt;
-  unsigned number = 1;  // the seed of the first; each next has one more
+  unsigned number = 1;  // the seed is the first sample's; each next one adds 1
 };
 
-// The body of its request.
+// The body of the request.
 nlohmann::ordered_json request_of(const ask::Endpoint&, const Question&);
 
-// The world that judging meets. All of it may be called by several threads at once, but for
-// `store`.
+// The outside world of judging. Thread-safe, except `store`.
 struct JudgeWorld {
   ask::Transport& transport;
   ask::AskClock& clock;
   std::function<void(const Question&, const OpinionSample&)> store;  // throws Error
-  // For people.
+  // Progress messages for people.
   std::function<std::shared_ptr<void>(const std::string& activity)> begin;
   std::function<void(const std::string&line)> finished, note;
 };
@@ -40,8 +39,8 @@ struct JudgeResult {
   ask::Spent spent;
 };
 
-// A fault of the endpoint ends a question, and all where it concerns all; one of the disk ends all,
-// so that no reply is paid for and lost. Throws Stopped.
+// A fault of the endpoint ends a question, or all questions if it concerns all; a disk fault ends
+// all, so that no paid reply is lost. Throws Stopped.
 JudgeResult judge_all(const std::vector<Question>&, const Rubric&, const ask::Endpoint&,
                       std::size_t parallel, JudgeWorld&);
 

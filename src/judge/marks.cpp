@@ -12,12 +12,13 @@
 namespace assay::judge {
 namespace {
 
-// Enough for any rubric. A reply of braces alone must not take long to read.
+// Limits, large enough for any rubric, so that a reply of nothing but braces does not take long to
+// read.
 constexpr std::size_t kLongestReply = std::size_t{256} << 10;  // bytes
-constexpr std::size_t kMostObjects = 64;                       // '{' that are looked at
-constexpr int kDeepest = 32;                                   // levels of one object
+constexpr std::size_t kMostObjects = 64;                       // '{' examined
+constexpr int kDeepest = 32;                                   // levels within one object
 
-// Where the object ends that begins at `begin`, behind its '}'; 0 where it does not.
+// The position after the '}' of the object that begins at `begin`; 0 if it does not end.
 std::size_t end_of_object(const std::string& text, std::size_t begin) {
   int depth = 0;
   bool in_text = false;
@@ -39,10 +40,10 @@ std::size_t end_of_object(const std::string& text, std::size_t begin) {
 
 struct FoundObject {
   nlohmann::json json;
-  bool repeats = false;  // a member, with maybe another value
+  bool repeats = false;  // has a repeated member, maybe with another value
 };
 
-// Discarded JSON where the text is none.
+// The value is discarded if the text is not JSON.
 FoundObject parsed(std::string_view text) {
   FoundObject found;
   std::vector<std::set<std::string>> members;
@@ -58,7 +59,7 @@ FoundObject parsed(std::string_view text) {
   return found;
 }
 
-// The JSON objects that stand in the text, none within another.
+// The outermost JSON objects in the text.
 std::vector<FoundObject> objects_in(const std::string& text) {
   std::vector<FoundObject> objects;
   std::size_t at = 0;
@@ -78,7 +79,7 @@ std::vector<FoundObject> objects_in(const std::string& text) {
   return objects;
 }
 
-// On one line.
+// The beginning of the reply, on one line.
 std::string begin_of(const std::string& reply) {
   constexpr std::size_t kColumns = 80;
   std::string text = reply.substr(0, 2 * kColumns);

@@ -1,5 +1,5 @@
-// What a judge says -> marks. The reply is untrusted: it is read by rule, and what does not follow
-// the rule is no opinion.
+// Reads marks from a judge's reply. The reply is untrusted: it is parsed strictly, and a reply that
+// breaks the rules is not an opinion.
 #pragma once
 
 #include <string>
@@ -20,17 +20,17 @@ struct Mark {
 };
 
 struct ReadMarks {
-  std::vector<Mark> marks;  // one for each criterion, in the rubric's order; empty with a problem
+  std::vector<Mark> marks;  // one per criterion, in the rubric's order; empty if there is a problem
   std::string problem;      // one line, safe to print
 };
 
-// The reply holds a JSON object with a member {"mark": number, "reason": text} for each criterion.
-// Text around it and members of other names are passed over. A reply with several such objects that
-// differ is ambiguous, hence a problem, as are a missing criterion, a mark that is no number of the
-// range, and a missing reason.
+// The reply must contain a JSON object with a member {"mark": number, "reason": text} for each
+// criterion. Text around it and members with other names are ignored. Problems are: several such
+// objects that differ (ambiguous), a missing criterion, a mark that is not a number in range, and a
+// missing reason.
 ReadMarks read_marks(const std::string& reply, const Rubric&);
 
-// The mean by the rubric's weights. REQUIRES a mark for each criterion.
+// The mean, weighted by the rubric. REQUIRES a mark for each criterion.
 double overall(const std::vector<Mark>&, const Rubric&);
 
 }  // namespace assay::judge

@@ -16,7 +16,7 @@ fs::path below(const std::string& judge, const CellKey& key) {
   return fs::path(store::path_part(judge)) / store::cell_path(key);
 }
 
-// `place` is below the folder of opinions.
+// `place` is a path below the folder of opinions.
 Opinion read_at(const fs::path& folder, const fs::path& place) {
   const fs::path file = folder / place;
   Opinion opinion = parse_opinion(read_file(file), file.string());

@@ -27,15 +27,15 @@ constexpr char kSystem[] =
     "what "
     "you read.";
 
-// Text that JSON can carry, so that what is stored is what was sent.
+// Converts text to valid UTF-8, which JSON can carry, so that the stored text is the text sent.
 std::string utf8(const std::string& text) {
   const std::string json =
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(json).get<std::string>();
 }
 
-// Made from the files, so that the same answer has the same prompt; who writes a file cannot know
-// the hash that the file will have.
+// Derived from the files, so that the same answer has the same prompt. An author cannot predict the
+// hash of a file that contains it.
 std::string marker_of(const std::vector<SourceFile>& files) {
   std::string all;
   for (const SourceFile& f : files) all += f.name + '\0' + f.contents + '\0';

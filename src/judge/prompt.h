@@ -1,6 +1,5 @@
-// What a judge is told of one answer: the task, the answer's files as data that is not to be
-// obeyed, the rubric, the form of the reply. Nothing that was measured is in it, nor whose answer
-// it is.
+// The prompt for judging one answer: the task, the answer's files as data that must not be obeyed,
+// the rubric, and the reply format. It contains no measurements and does not name the author.
 #pragma once
 
 #include <string>
@@ -11,20 +10,19 @@
 
 namespace assay::judge {
 
-// An answer with more source than this is not judged: no judge would read it.
+// Larger answers are not judged: no judge would read them.
 inline constexpr std::size_t kLargestAnswer = std::size_t{256} << 10;  // bytes
 
 struct Prompt {
   std::string system, user;
 
-  std::string sha256() const;  // of both
+  std::string sha256() const;  // over both parts
   std::size_t bytes() const { return system.size() + user.size(); }
   bool operator==(const Prompt&) const = default;
 };
 
-// `task` is what the answer's author was given. A function of its arguments alone. Every line of
-// the files stands between two lines with a marker that none of them holds. Bytes that are not
-// UTF-8 become U+FFFD.
+// `task` is the task given to the answer's author. Pure. The lines of the files are enclosed in two
+// marker lines; no file contains the marker. Bytes that are not UTF-8 become U+FFFD.
 Prompt prompt_of(const Rubric&, const std::string& task, const std::vector<SourceFile>& files);
 
 }  // namespace assay::judge

@@ -1,5 +1,5 @@
-// What a judge is asked for: criteria with weights, as data. challenges/rubric.schema.json
-// describes the file, challenges/rubric.json is the one that is shipped.
+// A rubric for judging: criteria with weights, as data. challenges/rubric.schema.json describes the
+// file; challenges/rubric.json is the shipped one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,11 +22,11 @@ struct Rubric {
   std::vector<Criterion> criteria;
 };
 
-// Throws Error that names `file`, the place, the cause and the remedy.
+// Throws Error naming `file`, the place, the cause and the remedy.
 Rubric parse_rubric(std::string_view text, const std::string& file);
 
-// As results hold it, the hash included. Reading throws Error, or nlohmann::json::exception where a
-// member is missing.
+// The form stored in results, including the hash. Reading throws Error, or
+// nlohmann::json::exception if a member is missing.
 nlohmann::ordered_json to_json(const Rubric&);
 Rubric rubric_from(const nlohmann::json&);
 

@@ -51,8 +51,7 @@ double best_seconds(int rounds, Body body) {
   return best;
 }
 
-// Chains that do not wait for each other: enough to fill the pipelines, and few enough that all
-// stay in registers.
+// Independent chains: enough to fill the pipelines, and few enough to stay in registers.
 constexpr int kChains = 10;
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
@@ -76,7 +75,7 @@ float multiply_add(std::int64_t iterations) {
   return total;
 }
 
-// Beyond the caches of every core.
+// A buffer size that exceeds the caches of all cores.
 std::size_t large_buffer_bytes() {
   return std::clamp<std::size_t>(4 * static_cast<std::size_t>(last_level_cache_bytes()), 64u << 20,
                                  256u << 20);
@@ -101,7 +100,7 @@ double read_rate() {
   const double seconds = best_seconds(3, [&] {
     parallel_for(
         static_cast<std::int64_t>(from.size()), 1 << 17, [&](std::int64_t begin, std::int64_t end) {
-          std::uint64_t sums[32] = {};  // so many that loads, not additions, are waited for
+          std::uint64_t sums[32] = {};  // enough that loads, not additions, are the bottleneck
           for (std::int64_t i = begin; i + 32 <= end; i += 32) {
             for (std::int64_t j = 0; j < 32; ++j) sums[j] += from[static_cast<std::size_t>(i + j)];
           }
@@ -144,8 +143,8 @@ Machine describe_machine(const std::string& compiler) {
   return machine;
 }
 
-// "cpu user nice system idle iowait irq softirq steal ...", proc_stat(5). A guest's time is in
-// user's.
+// "cpu user nice system idle iowait irq softirq steal ...", proc_stat(5). Guest time is included in
+// user.
 ProcessorTicks processor_ticks(const std::string& stat) {
   std::ifstream in(stat);
   std::string label;

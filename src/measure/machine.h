@@ -1,4 +1,4 @@
-// What a run was measured on.
+// The machine a run was measured on.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,25 @@ namespace assay {
 // first line of `compiler --version` ("" skips it). Unknown fields stay empty or 0.
 Machine describe_machine(const std::string& compiler);
 
-// What a core shares of the last level, 0 when unknown. The kernel's number before that of the C
-// library, which adds up the whole processor where each of its dies has a cache of its own.
+// The last-level cache that a core shares, 0 if unknown. Prefers the kernel's number to the C
+// library's, which sums over the whole processor even if each die has its own cache.
 std::int64_t last_level_cache_bytes();
 
-// What the processors did since the machine started, in clock ticks of all cores.
+// Processor time since boot, in clock ticks over all cores.
 struct ProcessorTicks {
-  std::uint64_t busy = 0;    // with work of this machine
-  std::uint64_t stolen = 0;  // wanted by this virtual machine, given to others by its host
+  std::uint64_t busy = 0;    // working for this machine
+  std::uint64_t stolen = 0;  // wanted by this virtual machine, but given to others by its host
 };
-ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zeros when unknown
+ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zeros if unknown
 
-// The part of the time that this machine wanted in between and did not get; 0 when it wanted none.
-// A metric of every case that is measured by the clock.
+// The share of the processor time wanted between the two samples that was stolen; 0 if none was
+// wanted. A metric of every timed case.
 inline constexpr const char* kStolenShare = "stolen_share";
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
 
-// What this machine can do at most at this moment, all cores together. Takes about half a second.
+// The machine's current peak rates over all cores. Measuring takes about half a second.
 struct Roofline {
-  double bytes_per_s =
-      0;  // to and from memory, beyond the caches: the faster of copying and reading
+  double bytes_per_s = 0;  // memory traffic beyond the caches: the faster of copying and reading
   double flops_per_s = 0;  // fp32 multiplications and additions
 };
 Roofline measure_roofline();

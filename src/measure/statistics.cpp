@@ -42,7 +42,7 @@ std::uint64_t seed_of(const std::vector<double>& s) {
   return seed;
 }
 
-// A resample is drawn as ranks of the sorted values, so that its median is that of integers.
+// Resamples ranks of the sorted values, so that each median is one of integers.
 std::vector<double> resampled_medians(const std::vector<double>& s) {
   Random random(seed_of(s));
   const std::size_t n = s.size();

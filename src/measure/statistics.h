@@ -1,5 +1,5 @@
-// Robust statistics of timings. Everything is a pure function of its arguments: the bootstrap draws
-// from a generator seeded by the data themselves, so the same samples give the same interval.
+// Robust statistics of timings. Everything is a pure function of its arguments: the bootstrap uses
+// a generator seeded by the data, so the same samples give the same interval.
 #pragma once
 
 #include <span>
@@ -30,12 +30,12 @@ Estimate estimate_median(std::span<const double> values);
 // a repetition. REQUIRES: equal lengths, positive values.
 Estimate estimate_ratio(std::span<const double> numerator, std::span<const double> denominator);
 
-// The rounds of a timed case in which the machine was ours: par, whose work is the same in all of
-// them, took at most kCalm times the lower quartile of its times. Two cores of a shared machine are
-// one at times; then a program with two threads takes twice as long and one with a single thread
-// does not, so that no ratio of the two means anything. A submission has no hand in par's times.
+// The undisturbed rounds of a timed case: those in which par, whose work is always the same, took
+// at most kCalm times the lower quartile of its times. On a shared machine, two cores are sometimes
+// only one; a program with two threads then takes twice as long but a single-threaded one does not,
+// so their ratio is meaningless. Submissions cannot influence par's times.
 inline constexpr double kCalm = 1.35;
-std::vector<TimingSample> calm_rounds(std::span<const TimingSample>);  // without those without par
+std::vector<TimingSample> calm_rounds(std::span<const TimingSample>);  // drops rounds without par
 
 Interval operator+(Interval, Interval);
 Interval operator*(double nonnegative, Interval);

@@ -20,7 +20,7 @@ constexpr std::array kExcuses{Excuse::same_result, Excuse::within_accuracy,
                               Excuse::cost,        Excuse::quality};
 
 Excuse excuse_from(const std::string& name) {
-  // The schema admits no other name.
+  // The schema allows no other names.
   return *std::ranges::find(kExcuses, name, [](Excuse e) { return std::string(to_string(e)); });
 }
 

@@ -13,38 +13,38 @@ namespace assay::mutate {
 
 // Why a mutant may survive.
 enum class Excuse : std::uint8_t {
-  same_result,       // it does the same on every legal input, as far as anybody can see
-  within_accuracy,   // its results differ, by less than the bound of a right one
-  optional,          // only an optional capability differs, which the answer lacks
-  outside_contract,  // only what the task leaves open differs
+  same_result,       // as far as known, it does the same on every legal input
+  within_accuracy,   // its results differ by less than the error bound
+  optional,          // only an optional capability that the answer lacks differs
+  outside_contract,  // only behaviour that the task leaves open differs
   cost,              // only time or memory differ
-  quality,           // it trains a worse model, which cases of resources grade
+  quality,           // it trains a worse model, which resource cases grade
 };
 
 const char* to_string(Excuse);
 
 struct KnownMutant {
   std::string of;             // the answer: "textbook", "par"
-  std::string file;           // such as submission.cpp
+  std::string file;           // for example submission.cpp
   std::string line, becomes;  // Mutation::before and after
-  std::optional<int> nth;     // of several such lines this one; none: all of them
+  std::optional<int> nth;     // which of several such lines; none: all of them
   Excuse excuse = Excuse::same_result;
   std::string reason;
 
   bool is(const std::string& answer, const Mutation&) const;
 };
 
-// Throws Error, with the place, when the text is no such list or names a mutant twice.
+// Throws Error, with the place, if the text is not such a list or names a mutant twice.
 std::vector<KnownMutant> parse_known_mutants(const std::string& text, const std::string& file);
 
-// The list of the folder of a challenge; empty where there is none.
+// The list in a challenge's folder; empty if there is none.
 std::vector<KnownMutant> load_known_mutants(const std::filesystem::path& challenge);
 
 // The entry for a mutant of that answer, null if there is none.
 const KnownMutant* find_known(const std::vector<KnownMutant>&, const std::string& of,
                               const Mutation&);
 
-// Entries for that answer that are none of its mutants: the answer changed since.
+// Entries for that answer that match none of its mutants, because the answer has changed.
 std::vector<const KnownMutant*> unmatched(const std::vector<KnownMutant>&, const std::string& of,
                                           const std::vector<Mutation>& all);
 

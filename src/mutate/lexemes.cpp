@@ -10,7 +10,7 @@ namespace {
 
 using sources::Token;
 
-// The longest first. ">>" also closes two templates, but then no space stands before it.
+// Longest first. ">>" also closes two templates, but then without a space before it.
 constexpr std::array<std::string_view, 20> kOperators{
     "<<=", ">>=", "<=>", "<<", ">>", "<=", ">=", "==", "!=", "+=",
     "-=",  "*=",  "/=",  "%=", "&=", "|=", "^=", "++", "--", "..."};
@@ -28,7 +28,7 @@ class Joiner {
   std::size_t offset(std::size_t i) const {
     return static_cast<std::size_t>(tokens_[i].text.data() - source_.data());
   }
-  // Whether token i follows the one before without a gap.
+  // Whether token i directly follows the previous one.
   bool joins(std::size_t i) const {
     return i < tokens_.size() && tokens_[i].kind != Token::Kind::directive && !tokens_[i].spaced &&
            offset(i) == offset(i - 1) + tokens_[i - 1].text.size();

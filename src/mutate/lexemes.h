@@ -1,4 +1,5 @@
-// What may be changed in a source: its tokens, with operators and numbers in one piece.
+// The parts of a source that may be mutated: its tokens, with operators and numbers as one piece
+// each.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +14,24 @@ struct Lexeme {
   Kind kind = Kind::word;
   std::string_view text;
   std::size_t begin = 0;       // offset in the source
-  std::uint32_t line = 1;      // on which it begins
+  std::uint32_t line = 1;      // where it begins
   bool spaced_before = false;  // white space or a comment
   bool spaced_after = false;
-  bool after_directive = false;  // a preprocessor directive stands between it and the one before
+  bool after_directive = false;  // preceded by a preprocessor directive
 
   std::size_t end() const { return begin + text.size(); }
   bool is(std::string_view what) const { return kind != Kind::literal && text == what; }
-  // A binary operator in a formatted source has spaces around it; brackets of templates, pointers
-  // and signs of numbers have not.
+  // In a formatted source, binary operators have spaces around them; template brackets, pointers
+  // and signs of numbers do not.
   bool is_binary() const { return kind == Kind::sign && spaced_before && spaced_after; }
 };
 
 // Comments and preprocessor lines are left out, so nothing in them is ever changed. The source must
-// outlive what is returned.
+// outlive the result.
 std::vector<Lexeme> lexemes_of(std::string_view source);
 
-// Of each bracket ( [ { the position of its partner, of all else and of what has none the position
-// itself. Angle brackets are not told from "less than".
+// For each bracket of ( [ {, the position of its partner; for unmatched brackets and all other
+// lexemes, their own position. Angle brackets are not distinguished from "less than".
 std::vector<std::size_t> partners_of(const std::vector<Lexeme>&);
 
 }  // namespace assay::mutate

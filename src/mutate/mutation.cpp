@@ -51,7 +51,7 @@ std::vector<Mutation> mutations_of(const std::vector<SourceFile>& sources,
   std::vector<Mutation> all;
   for (std::size_t f = 0; f < sources.size(); ++f) {
     const std::string& text = sources[f].contents;
-    std::set<std::pair<std::uint32_t, std::string>> seen;  // line, and what becomes of it
+    std::set<std::pair<std::uint32_t, std::string>> seen;  // the line and its mutated text
     std::map<std::pair<std::string, std::string>, int> count;
     for (Edit& edit : edits_of(text)) {
       Mutation m;

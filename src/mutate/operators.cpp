@@ -21,7 +21,7 @@ struct Replacement {
   Text from, to;
 };
 
-// Of binary operators.
+// Replacements of binary operators.
 constexpr auto kBinary = std::to_array<Replacement>({
     {Operator::arithmetic, "+", "-"},   {Operator::arithmetic, "-", "+"},
     {Operator::arithmetic, "*", "/"},   {Operator::arithmetic, "/", "*"},
@@ -48,7 +48,7 @@ constexpr auto kWords = std::to_array<Replacement>({
     {Operator::type, "double", "float"},
 });
 
-// What begins a statement that cannot simply be left out, or declares something.
+// Words that begin a statement that cannot simply be removed, or that declares something.
 constexpr auto kKept = std::to_array<Text>(
     {"alignas", "auto",   "case",    "catch",     "class",    "const",   "constexpr", "default",
      "do",      "else",   "enum",    "explicit",  "extern",   "for",     "friend",    "goto",
@@ -58,7 +58,7 @@ constexpr auto kKept = std::to_array<Text>(
 
 constexpr auto kNoCall = std::to_array<Text>({"if", "for", "while", "switch", "return", "sizeof",
                                               "alignof", "decltype", "catch", "static_assert"});
-// The order of their arguments means nothing.
+// Functions whose argument order does not matter.
 constexpr auto kCommutative =
     std::to_array<Text>({"max", "min", "fmax", "fmin", "fmaxf", "fminf", "hypot", "gcd", "lcm"});
 
@@ -67,7 +67,7 @@ bool is_one_of(const Words& words, const Lexeme& l) {
   return l.kind == Kind::word && std::ranges::find(words, l.text) != words.end();
 }
 
-// Digits, and the suffix behind them.
+// The digits and the suffix after them.
 std::pair<std::string, Text> split_suffix(Text number, Text letters) {
   std::size_t end = number.size();
   while (end > 0 && letters.find(number[end - 1]) != Text::npos) --end;
@@ -178,7 +178,7 @@ class Finder {
       replace(Operator::constant, at(i), std::move(other));
   }
 
-  // Whether the lexemes read like "type name": two words, or what ends a type and a word.
+  // Whether the lexemes look like "type name": two words, or the end of a type and a word.
   bool declares(std::size_t first, std::size_t last) const {
     for (std::size_t i = first; i < last; ++i) {
       if (is(i, "=")) return false;
@@ -191,7 +191,7 @@ class Finder {
     return false;
   }
 
-  // Whether the lexeme at i closes the head of an if, a for or a while, or is an else.
+  // Whether the lexeme at i closes the head of an if, for or while, or is an else.
   bool ends_head(std::size_t i) const {
     if (is(i, "else")) return true;
     if (!is(i, ")") || partners_[i] >= i || partners_[i] == 0) return false;
@@ -199,7 +199,8 @@ class Finder {
     return is(before, "if") || is(before, "for") || is(before, "while") || is(before, "constexpr");
   }
 
-  // Where a statement that begins at `first` has its semicolon; nothing where it is none to remove.
+  // The semicolon of a statement that begins at `first`; nothing if the statement cannot be
+  // removed.
   std::optional<std::size_t> statement_end(std::size_t first) const {
     bool assigns = false;
     for (std::size_t i = first; i < lexemes_.size(); ++i) {
@@ -238,7 +239,8 @@ class Finder {
     add(Operator::statement, at(i).begin, at(*end - 1).end(), "");
   }
 
-  // An assignment, an increment or a call; a lone name is an enumerator, or nothing.
+  // Whether the statement assigns, increments or calls; a lone name is an enumerator or has no
+  // effect.
   bool does_something(std::size_t first, std::size_t end) const {
     for (std::size_t i = first; i < end; ++i) {
       const Text sign = at(i).kind == Kind::sign ? at(i).text : "";
@@ -271,7 +273,7 @@ class Finder {
     }
   }
 
-  // std::max<T>( ... ), of which `closing` is the last bracket of the template.
+  // Whether this is std::max<T>( ... ) or similar; `closing` is the template's closing bracket.
   bool of_commutative(std::size_t closing) const {
     for (std::size_t j = closing; j-- > 0;) {
       if (is(j, "<")) return j > 0 && is_one_of(kCommutative, at(j - 1));
@@ -280,7 +282,7 @@ class Finder {
     return false;
   }
 
-  // First and last lexeme of what commas separate in [begin, end).
+  // First and last lexeme of each comma-separated part in [begin, end).
   std::vector<std::pair<std::size_t, std::size_t>> split(std::size_t begin, std::size_t end) const {
     std::vector<std::pair<std::size_t, std::size_t>> parts;
     std::size_t first = begin;

@@ -30,8 +30,8 @@ struct Edit {
   std::string replacement;
 };
 
-// Every edit, by its place, then by its operator. The source is taken to be formatted: binary
-// operators have spaces around them. Edits may give what does not compile.
+// Every edit, sorted by place, then by operator. Assumes a formatted source, in which binary
+// operators have spaces around them. Mutants may fail to compile.
 std::vector<Edit> edits_of(std::string_view source);
 
 }  // namespace assay::mutate

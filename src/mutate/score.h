@@ -1,4 +1,4 @@
-// What became of mutants, and the score of the cases that were to kill them.
+// The fate of mutants, and the score of the cases meant to kill them.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace assay::mutate {
 
 enum class Fate : std::uint8_t {
   does_not_compile,
-  same_code,  // the compiler makes of it what it makes of the answer, byte for byte
+  same_code,  // compiles to the same bytes as the answer
   killed,
-  listed,    // it survived, and the challenge's list says why it may
-  survived,  // no case failed: a hole, or an entry that the list lacks
+  listed,    // survived, and the challenge's list says why it may
+  survived,  // no case failed: a gap, or a missing list entry
 };
 
 const char* to_string(Fate);
@@ -25,9 +25,9 @@ const char* to_string(Fate);
 struct Result {
   Mutation mutation;
   Fate fate = Fate::survived;
-  std::string case_name, detail;       // killed: by which case, and what it saw
-  Verdict verdict = Verdict::ok;       // of that case
-  std::optional<KnownMutant> known{};  // the entry of the list, also of one that was killed
+  std::string case_name, detail;       // if killed: the case, and its detail
+  Verdict verdict = Verdict::ok;       // that case's verdict
+  std::optional<KnownMutant> known{};  // its list entry, even if it was killed
 };
 
 struct Tally {
@@ -36,19 +36,19 @@ struct Tally {
   void add(const Result&);
   void add(const Tally&);
   std::size_t total() const { return does_not_compile + same_code + killed + listed + survived; }
-  // killed / (killed + survived); nothing where no mutant counts.
+  // killed / (killed + survived); nothing if no mutant counts.
   std::optional<double> score() const;
 
   bool operator==(const Tally&) const = default;
 };
 
-// How good the cases of one challenge were at killing mutants of one right answer.
+// How well the cases of one challenge killed mutants of one correct answer.
 struct ChallengeScore {
   std::string challenge;
-  std::string of;         // the answer: a model that is shipped as right, or "par"
+  std::string of;         // the answer: a model shipped as correct, or "par"
   std::string spec_hash;  // ChallengeSpec::hash of the cases
   std::uint64_t seed = 0;
-  std::size_t possible = 0;  // mutants that the answer has, of which the tally's were drawn
+  std::size_t possible = 0;  // all mutants of the answer; the tally's were drawn from them
   Tally tally;
 
   bool operator==(const ChallengeScore&) const = default;

@@ -14,9 +14,9 @@
 
 namespace assay {
 
-// Calls step(i) for i in [0, n) on up to `jobs` threads and rethrows the first exception once all
-// have ended, or Stopped where the end was asked for. With more than one job, each is held to one
-// thread of its own for references.
+// Calls step(i) for i in [0, n) on up to `jobs` threads. Once all have ended, rethrows the first
+// exception, or Stopped if a stop was requested. With more than one job, each computes references
+// on a single thread.
 template <class Step>
 void for_each_job(std::size_t n, std::size_t jobs, Step step) {
   std::atomic<std::size_t> next{0};
@@ -45,7 +45,7 @@ void for_each_job(std::size_t n, std::size_t jobs, Step step) {
     }
   }
   if (!error) return;
-  check_stop();  // what failed then, failed because of that
+  check_stop();  // a failure during a stop is due to the stop
   std::rethrow_exception(error);
 }
 

@@ -14,7 +14,7 @@ void append(std::string& text, std::uint64_t word) {
 }  // namespace
 
 std::uint64_t derive(std::uint64_t secret, std::string_view purpose, std::uint64_t number) {
-  std::string text = "assay";  // words of fixed length on either side: no two calls have one text
+  std::string text = "assay";  // fixed-length words on either side: each call's text is unique
   append(text, secret);
   text += purpose;
   append(text, number);

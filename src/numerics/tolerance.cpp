@@ -26,7 +26,8 @@ double ratio(double error, double scale) {
   return error == 0 ? 0 : HUGE_VAL;
 }
 
-// How far a value is off; by what may have been flushed not at all, unless it must be exact.
+// The absolute error. Differences small enough to come from flushing denormals count as 0, unless
+// the value must be exact.
 double difference(double y, double expected, double scale) {
   const double d = std::abs(y - expected);
   return d <= kFlushed && scale > 0 ? 0 : d;
@@ -36,12 +37,12 @@ double difference(double y, double expected, double scale) {
 struct Sums {
   double squares = 0;  // of the errors
   double norm = 0, scale_norm = 0;
-  double componentwise = 0;  // NaN when an error is
+  double componentwise = 0;  // NaN if any error is NaN
   std::size_t values = 0;
 
   double frobenius() const {
     // A row that cancels to a small part of its condition scale is judged relative to a quarter of
-    // it, because the errors of many values average. Those of fewer than 16 do so less.
+    // that scale, because the errors of many values average out; with fewer than 16 values less so.
     const double averaged = std::min(16.0, static_cast<double>(std::max<std::size_t>(values, 1)));
     return ratio(std::sqrt(squares), std::sqrt(std::max(norm, scale_norm / averaged)));
   }
@@ -63,8 +64,8 @@ Sums errors(std::span<const double> y, std::span<const double> expected,
   return s;
 }
 
-// Both at once for rows where every value is finite and every scale positive, which nearly all are:
-// a single pass without branches. False, and nothing written, for other rows.
+// Computes both errors in one branch-free pass if every value in the row is finite and every scale
+// positive, as in nearly all rows. Otherwise returns false and writes nothing.
 bool plain_errors(std::span<const double> got, std::span<const double> expected,
                   std::span<const double> plain, std::span<const double> scale, Sums& mine,
                   Sums& reference) {
@@ -79,7 +80,7 @@ bool plain_errors(std::span<const double> got, std::span<const double> expected,
   const auto counted = [](Vec d) { return d > kFlushed ? d : Vec{}; };
   const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
   Vec squares{}, plain_squares{}, norm{}, scale_norm{}, most{}, plain_most{}, odd{};
-  // c is the scale, `positive` the same but 1 behind the row's end.
+  // c is the scale; `positive` is the same, but 1 past the row's end.
   const auto add = [&](Vec g, Vec e, Vec p, Vec c, Vec positive) {
     const Vec d = counted(absolute(g - e)), plain_d = counted(absolute(p - e));
     const Vec inverse = 1.0 / positive;
@@ -171,7 +172,7 @@ void RowJudge::row(std::int64_t row, std::span<const double> got, std::span<cons
     reference = errors(plain, expected, scale);
   }
   const auto judge = [&](double error, double plain_error) {
-    // A plain implementation that itself overflows sets no standard.
+    // A plain implementation that itself overflows is no reference.
     const double standard = std::isfinite(plain_error) ? plain_error : 0;
     const double bound = std::max(rule_.reference_factor * standard, rule_.floor);
     const double fraction = ratio(error, bound);
