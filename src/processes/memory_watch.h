@@ -1,13 +1,11 @@
-// The exact peak of a process's resident memory, also of what it takes and gives back within a
-// call.
+// The exact peak of a process's resident memory, memory that a call takes and gives back included.
 //
-// Resident memory only shrinks by a few system calls: munmap, mremap, brk, mmap at a fixed place,
-// and two pieces of advice to madvise. A worker that is watched has a filter which hands these to
-// the harness before they are carried out (worker/seal.h). The harness adds up the resident pages
-// and lets the call go on. So the largest sum, with the one at the end, is the peak to the page.
-// With several threads one may still take memory in the microseconds between the sum and the call
-// of another; what is hidden by that is less than the kernel's own peak is off by, which is looked
-// at as well.
+// Resident memory shrinks by a few system calls only: munmap, mremap, brk, mmap at a fixed address,
+// and two kinds of madvise. The filter of a watched worker hands each of them to the harness before
+// it is carried out (worker/seal.h). The harness adds up the resident pages and lets the call go
+// on. The largest sum, the one at the end included, is the peak to the page. Another thread may
+// take memory in the microseconds between the sum and the call. It can hide less in this way than
+// the error of the kernel's own peak, which is held against the sum as well.
 #pragma once
 
 #include <sys/types.h>

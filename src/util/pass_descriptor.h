@@ -1,4 +1,5 @@
-// Handing an open file to another process, over a socket of a pair. Needs no right over that process.
+// Passes an open file to another process over a socket pair. Neither process needs any right over
+// the other.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,8 +10,7 @@
 
 namespace assay {
 
-// False where the other end takes nothing. Does not allocate, so a child of a process with threads
-// may call it.
+// False when it cannot be sent. Async-signal-safe.
 inline bool pass_descriptor(int socket, int fd) {
   char byte = 0;
   iovec text{&byte, sizeof byte};
@@ -28,7 +28,7 @@ inline bool pass_descriptor(int socket, int fd) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof byte;
 }
 
-// What was passed; nothing where nothing is waiting. Never waits.
+// The file that was passed; an empty Fd if none is waiting. Does not block.
 inline Fd take_descriptor(int socket) {
   char byte;
   iovec text{&byte, sizeof byte};
