@@ -37,6 +37,7 @@ struct Attached {
 
 struct Received {
   std::size_t bytes = 0;  // 0: nobody will ask any more
+  bool whole = true;      // false: there was no room for a part, such as too many descriptors
   std::array<int, kMostDescriptors> descriptors{};
   std::size_t count = 0;
 };
@@ -56,6 +57,7 @@ Received receive(std::byte* block) {
   } while (n < 0 && errno == EINTR);
   if (n <= 0) return received;
   received.bytes = static_cast<std::size_t>(n);
+  received.whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header == nullptr) return received;
   received.count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -79,7 +81,6 @@ void launch(std::byte* block, const Received& received) {
   if (report.launcher < 0) report = {.stage = Stage::fork, .error = errno};
   // Fails if the harness has died.
   [[maybe_unused]] const auto n = ::write(launch.report, &report, sizeof report);
-  for (std::size_t i = 0; i < received.count; ++i) ::close(received.descriptors[i]);
 }
 
 // Closes every descriptor but the socket. 0 to 2 stay open on /dev/null, so that no descriptor that
@@ -106,7 +107,9 @@ bool keep_only(int socket) {
   for (;;) {
     const Received received = receive(static_cast<std::byte*>(block));
     if (received.bytes == 0) ::_exit(0);
-    launch(static_cast<std::byte*>(block), received);
+    // Otherwise the harness sees the report's pipe close without a report.
+    if (received.whole) launch(static_cast<std::byte*>(block), received);
+    for (std::size_t i = 0; i < received.count; ++i) ::close(received.descriptors[i]);
   }
 }
 
