@@ -5,6 +5,7 @@
 #   scripts/check.sh BASE       changed since it left BASE
 #   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
+# A source of which only comments changed counts as unchanged, unless one of them says NOLINT.
 # Needs what scripts/setup.sh --checks installs. Configures build-check/, where nothing is built.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.
 set -euo pipefail
@@ -41,6 +42,17 @@ status=0
 clang-format --dry-run --Werror "${sources[@]}" || status=1
 [ "$status" -eq 0 ] || echo "scripts/check.sh --fix formats them." >&2
 
+# The text without comments and empty lines.
+without_comments() { g++ -fpreprocessed -dD -E -P -x c++ - | sed 's/[ \t]*$//; /^$/d'; }
+
+# Whether only comments differ between the commit and the file as it is.
+only_comments_changed() {
+  local commit=$1 file=$2
+  git cat-file -e "$commit:$file" 2>/dev/null || return 1
+  if git diff "$commit" -- "$file" | grep -q '^[-+].*NOLINT'; then return 1; fi
+  cmp -s <(git show "$commit:$file" | without_comments) <(without_comments <"$file")
+}
+
 # How each source is compiled, without precompiled headers: clang cannot read those of g++.
 cmake -S . -B build-check -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
 if [ "$all" = yes ]; then
@@ -52,11 +64,11 @@ else
     echo "$base is not here (a shallow clone?), so clang-tidy reads what is not committed only" >&2
     base=HEAD
   fi
+  left=$(git merge-base "$base" HEAD)
   mapfile -t changed < <({
-    git diff --name-only --diff-filter=d "$base..." -- '*.cpp'
-    git diff --name-only --diff-filter=d HEAD -- '*.cpp'
+    git diff --name-only --diff-filter=d "$left" -- '*.cpp'
     git ls-files --others --exclude-standard -- '*.cpp'
-  } | sort -u)
+  } | while read -r file; do only_comments_changed "$left" "$file" || echo "$file"; done)
 fi
 tidy=()
 for file in "${changed[@]}"; do

@@ -1,12 +1,11 @@
-// The exact peak of a process's resident memory, including memory that it takes and returns within
-// a call.
+// The exact peak of a process's resident memory, memory that a call takes and gives back included.
 //
-// Resident memory shrinks only by a few system calls: munmap, mremap, brk, mmap at a fixed address,
-// and two kinds of madvise. A watched worker has a filter that reports these calls to the harness
-// before they are executed (worker/seal.h). The harness records the resident size and lets the call
-// continue. The largest of these sizes and the final one is therefore the exact peak. With several
-// threads, one can still take memory in the microseconds between the reading and another thread's
-// call. What that hides is less than the error of the kernel's own peak, which is used as well.
+// Resident memory shrinks by a few system calls only: munmap, mremap, brk, mmap at a fixed address,
+// and two kinds of madvise. The filter of a watched worker hands each of them to the harness before
+// it is carried out (worker/seal.h). The harness adds up the resident pages and lets the call go
+// on. The largest sum, the one at the end included, is the peak to the page. Another thread may
+// take memory in the microseconds between the sum and the call. It can hide less in this way than
+// the error of the kernel's own peak, which is held against the sum as well.
 #pragma once
 
 #include <sys/types.h>
@@ -20,20 +19,19 @@ namespace assay::processes {
 
 class MemoryWatch {
  public:
-  // Whether the kernel and this process's environment permit it; tested in a child. Throws if no
+  // Whether the kernel and what surrounds this process permit it, tried on a child. Throws where no
   // child can be made.
   static bool works();
 
-  // `listener`: the descriptor that receives the filtered calls of process `pid`, from
-  // worker::watch_memory().
+  // `listener`: what the filter of process `pid` hands its calls to, by worker::watch_memory().
   MemoryWatch(pid_t pid, Fd listener) : pid_(pid), listener_(std::move(listener)) {}
 
-  // Readable when a call is waiting for serve().
+  // Readable when a call waits for serve().
   int fd() const { return listener_.get(); }
-  // Lets one waiting call continue, if there is one. Never blocks.
+  // Lets one waiting call go on, if there is one. Never blocks.
   void serve();
 
-  // Largest resident size, in bytes, before any of these calls since the last reset.
+  // Largest sum of resident bytes before any of the calls since the last reset.
   std::uint64_t peak() const { return peak_; }
   void reset() { peak_ = 0; }
 

@@ -16,12 +16,12 @@ namespace assay::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
-// /proc has no environment and no memory of other processes: Landlock keeps those.
+// Landlock hides the environment and the memory of other processes in /proc.
 constexpr std::array kReadable{"/usr",        "/lib",  "/lib32", "/lib64", "/etc/ld.so.cache",
                                "/etc/nvidia", "/proc", "/sys"};
 constexpr std::array kPlainDevices{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"};
 constexpr std::string_view kOfNvidia = "nvidia";
-// What the driver loads from beside itself: the compiler of PTX, for one.
+// Libraries that the driver loads from its own folder, such as the PTX compiler.
 constexpr std::array<std::string_view, 2> kLibraries{"libcuda.so", "libnvidia-"};
 
 bool is_path(const std::string& driver) { return driver.find('/') != std::string::npos; }
@@ -37,7 +37,8 @@ void show(Program& program, const fs::path& path) {
   if (fs::exists(path)) program.mounts.push_back({path, path, false});
 }
 
-// The folder of a driver that is named by its path is not shown: it may be anything.
+// Shows the libraries of a driver that is named by its path, but not their folder, which could be
+// any.
 void show_library(Tier tier, Program& program, const fs::path& driver) {
   if (!fs::exists(driver)) return;  // the dynamic linker says so
   const fs::path folder = fs::canonical(driver).parent_path();

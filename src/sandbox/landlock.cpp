@@ -43,7 +43,7 @@ std::uint64_t of_devices(int abi) {
   return access;
 }
 
-// What is opened here with O_PATH only names a file.
+// O_PATH names the file without opening it.
 void add_rule(int ruleset, const std::string& host, std::uint64_t of_files,
               std::uint64_t of_folders) {
   const Fd path(::open(host.c_str(), O_PATH | O_CLOEXEC));
@@ -96,8 +96,8 @@ int landlock_permit_own_threads(int ruleset) {
   rule.allowed_access = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE;
   if (landlock_abi() >= 3) rule.allowed_access |= kTruncate;
   int error = 0;
-  // An entry of /proc that nobody holds may be made anew, and the rule would not be about the new
-  // one: as the working folder it is held for as long as the process lives.
+  // The kernel may drop an entry of /proc that nothing holds and make it anew, and the rule would
+  // not apply to the new one. As the working folder it is held for the life of the process.
   if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0 ||
       ::fchdir(threads) != 0) {
     error = errno;

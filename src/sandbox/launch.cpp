@@ -61,7 +61,7 @@ bool set_attributes(int fd, const char* path, std::uint64_t attributes, unsigned
   return ::mount_setattr(fd, path, flags, &attr, sizeof attr) == 0;
 }
 
-// A tmpfs root that shows the mounts and nothing else, read-only where not writable.
+// Makes a tmpfs root that shows nothing but the mounts, each read-only unless it is writable.
 void make_root(const Launch& launch) {
   require(launch, Stage::root, ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
   // Trees are cloned before the staging folder hides anything.
@@ -113,7 +113,7 @@ void set_limit(const Launch& launch, __rlimit_resource resource, std::uint64_t v
 void set_limits(const Launch& launch) {
   const Limits& limits = launch.limits;
   set_limit(launch, RLIMIT_CORE, 0);
-  // A GPU's driver locks what the GPU reads and writes; it has the harness's limit.
+  // The driver of a GPU locks the memory that the GPU accesses; it keeps the harness's limit.
   if (launch.policy != Policy::driver) set_limit(launch, RLIMIT_MEMLOCK, 0);
   set_limit(launch, RLIMIT_MSGQUEUE, 0);
   set_limit(launch, RLIMIT_FSIZE, limits.file_size);
@@ -122,17 +122,17 @@ void set_limits(const Launch& launch) {
   if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
   if (limits.data > 0) set_limit(launch, RLIMIT_DATA, limits.data);
   if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
-  // The limit is of a user's processes. Where those are all that he runs on this machine it would
-  // be reached by what has nothing to do with the program. There address space bounds threads,
-  // workers cannot start processes, and compilers run no code of a submission.
+  // The limit counts all processes of a user. If the program does not run as a user of its own,
+  // unrelated processes would exhaust it. There the limit on address space bounds threads, workers
+  // cannot start processes, and compilers run no code of a submission.
   const bool own_user = launch.root || launch.tier == Tier::namespaces;
   if (limits.processes > 0 && own_user) set_limit(launch, RLIMIT_NPROC, limits.processes);
 }
 
 void drop_privileges(const Launch& launch) {
   if (launch.root && launch.tier != Tier::none) {
-    // System calls, not libc's functions: those take a lock to tell every thread of the process,
-    // and the harness's other threads, which may have held it, do not exist here.
+    // System calls, because libc's functions take a lock to inform all threads. A thread of the
+    // harness may have held it at the fork, and that thread does not exist here.
     const uid_t id = launch.uid;
     require(launch, Stage::privileges,
             ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
@@ -142,13 +142,12 @@ void drop_privileges(const Launch& launch) {
   require(launch, Stage::privileges, ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
-// Two tiers share the host's tree: what the harness's own working folder is called there is none of
-// the program's business.
+// In tiers that share the host's files the program must not learn the harness's working folder.
 void leave_working_folder(const Launch& launch) {
   if (shares_files(launch.tier)) require(launch, Stage::privileges, ::chdir("/") == 0);
 }
 
-// Descriptors that last until exec, which closes the first and the last; -1: there is none.
+// Descriptors that exec closes; -1: none.
 struct Placed {
   int report = -1, exec = -1, ruleset = -1;
 };
@@ -243,9 +242,9 @@ void install_filters(const Launch& launch) {
   report_failure(launch, Stage::exec, errno);
 }
 
-// Waits for the end of the lifeline, or until the harness is asked to stop. In a pid namespace its
-// own end is that of all others; elsewhere it kills `program` and those of its descendants that
-// stayed in its process group.
+// Waits until the lifeline is closed or the harness is asked to stop. In a pid namespace its exit
+// then kills every other process; elsewhere it kills `program` and the descendants that stayed in
+// the program's process group.
 [[noreturn]] void run_init(const Launch& launch, pid_t program) {
   ::setsid();
   ::signal(SIGCHLD, SIG_IGN);  // orphans are reaped by the kernel
@@ -310,7 +309,8 @@ void run_launcher(Launch& launch) {
   if (launch.leaves_network) {
     require(launch, Stage::network, leave_network(launch.root, launch.uid_map, launch.gid_map));
   }
-  // Where memory runs out all the same, the program goes first. A wish: not every kernel grants it.
+  // If memory runs out all the same, the kernel should kill the program first. Not every kernel
+  // grants that.
   constexpr const char* kFirstToGo = "1000";
   write_text("/proc/self/oom_score_adj", kFirstToGo);
   if (launch.tier == Tier::namespaces) {

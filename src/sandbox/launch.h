@@ -1,5 +1,5 @@
-// What happens between the fork of a sandbox's launcher and the program's exec: see "Theory of
-// operation" in sandbox.h. Only async-signal-safe calls: nothing here allocates or takes a lock.
+// What the launcher of a sandbox does between its fork and the program's exec; see "Theory of
+// operation" in sandbox.h. Everything here is async-signal-safe: it neither allocates nor locks.
 #pragma once
 
 #include <linux/filter.h>
@@ -14,7 +14,7 @@
 
 namespace assay::sandbox {
 
-// Where in the launch something failed; sent to the harness with errno.
+// The step of a launch that failed; sent to the harness with errno.
 enum class Stage : int {
   fork,
   user_namespace,
@@ -36,15 +36,16 @@ enum class Stage : int {
 // "mounting", to be put behind "while".
 const char* doing(Stage);
 
-// A message of less than a page to the pipe that Launch::report is of, so written whole. The
-// spawner tells the launcher, and the launcher the other two, in either order.
+// A message to the harness by the pipe Launch::report. It is smaller than PIPE_BUF, so it arrives
+// whole. The spawner reports the launcher, and the launcher reports init and the program, in either
+// order.
 struct Report {
   Stage stage{};
   int error = 0;  // not 0: the launch failed
   pid_t launcher = -1, init = -1, program = -1;
 };
 
-// What arrays on the launcher's stack hold. LaunchRequest sees to it.
+// The sizes of arrays on the launcher's stack. spawn() refuses more.
 constexpr std::size_t kMaxMounts = 32, kMaxDescriptors = 32;
 
 // `count` values of a Launch.
@@ -64,12 +65,12 @@ struct LaunchMount {
   bool writable = false, directory = false;
 };
 
-// Everything the launcher needs. A launch_request.h sends it from process to process.
+// Everything that the launcher needs. launch_request.h sends it from process to process.
 struct Launch {
   Tier tier = Tier::none;
   Policy policy = Policy::worker;
-  bool root = false;            // the harness is
-  bool leaves_network = false;  // where it keeps the host's files
+  bool root = false;            // the harness runs as root
+  bool leaves_network = false;  // in tiers that share the host's files
   bool has_cores = false;
   uid_t uid = 0;
   Limits limits;
@@ -82,17 +83,17 @@ struct Launch {
   const char* exec_path = nullptr;
   Several<sock_filter> filter;
   Several<int> fds;  // of the program
-  // Descriptors, -1: there is none. `stop`: what util/stop.h makes readable.
+  // Descriptors; -1: none. `stop` becomes readable when the harness is asked to stop (util/stop.h).
   int report = -1, lifeline = -1, exec = -1, group = -1, ruleset = -1, stop = -1;
 };
 static_assert(std::is_trivially_copyable_v<Launch>);
 
 bool shares_files(Tier);
 
-// Leaves for a network of its own, with nothing in it, and for System V's shared memory of its own.
+// Moves the process to a new, empty network and to new System V shared memory.
 bool leave_network(bool root, const char* uid_map, const char* gid_map);
 
-// Never returns: reports a failure, or both processes, and exits.
+// Reports a failure, or both processes, and exits.
 [[noreturn]] void run_launcher(Launch&);
 
 }  // namespace assay::sandbox

@@ -11,7 +11,7 @@ void point(const T*& pointer, std::byte* block) {
   pointer = reinterpret_cast<const T*>(block + reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// Those that point themselves are put right by `each`.
+// `each` puts right what the values point to.
 template <class T, class Each>
 void point(Several<T>& several, std::byte* block, Each each) {
   if (several.count == 0) return;

@@ -1,7 +1,7 @@
-// A Launch on its way to the process that forks launchers (spawner.h).
+// Sends a Launch to the process that forks launchers (spawner.h).
 //
-// It travels as one block of bytes and the descriptors that go with it. Until it arrives, its
-// pointers are offsets into the block and its descriptors are positions among those.
+// A Launch travels as one block of bytes with descriptors attached. On the way its pointers are
+// offsets into the block, and its descriptors are positions among the attached ones.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ class LaunchRequest {
 
   Launch launch;
 
-  // Each adds to the block and returns what `launch` is to hold.
+  // Each adds to the block and returns the value for the field of `launch`.
   const char* text(const std::string&);
   Several<const char*> texts(const std::vector<std::string>&);
-  // As execve wants them, with a null behind the last.
+  // The same with a null behind the last, as execve wants them.
   Several<const char*> arguments(const std::vector<std::string>&);
   template <class T>
   Several<T> values(const std::vector<T>& values) {
@@ -36,20 +36,20 @@ class LaunchRequest {
   int descriptor(int fd);  // -1 stays -1
   Several<int> descriptors_of(const std::vector<int>& fds);
 
-  // To be sent, once `launch` is complete.
+  // What to send, once `launch` is complete.
   const std::vector<std::byte>& block();
   const std::vector<int>& descriptors() const { return descriptors_; }
 
  private:
-  // An offset, aligned for whatever is put there.
+  // Makes room at the end, aligned for any type, and returns its offset.
   std::size_t room(std::size_t bytes);
 
   std::vector<std::byte> block_;
   std::vector<int> descriptors_;
 };
 
-// The Launch of a block that was received, which it changes, with the descriptors as they were
-// received. Async-signal-safe.
+// The Launch in a block that was received, with pointers and descriptors put right in place.
+// Async-signal-safe.
 Launch& arrive(std::byte* block, const int* descriptors);
 
 }  // namespace assay::sandbox

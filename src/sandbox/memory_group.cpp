@@ -79,7 +79,7 @@ std::optional<Mounted> mounted(int version, const std::string& mountinfo,
     const bool wanted =
         version == 2 ? type == "cgroup2" : type == "cgroup" && has_word(options, "memory", ',');
     if (!wanted) continue;
-    // Of a mount that shows a part of the tree, what is outside of it cannot be reached.
+    // A mount may show a part of the tree only. A group outside that part cannot be reached.
     const fs::path relative = fs::path(own_group).lexically_relative(top);
     if (relative.empty() || *relative.begin() == "..") continue;
     return Mounted{version, (root / point.substr(1) / relative).lexically_normal()};
@@ -127,7 +127,7 @@ Fd lock_group(const fs::path& folder) {
   struct stat held {};
   struct stat named {};
   if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  // Before it was locked somebody may have taken it for a dead one's.
+  // Another harness may have removed it as abandoned before it was locked here.
   const bool same = ::fstat(fd.get(), &held) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
                     held.st_ino == named.st_ino;
   return same ? std::move(fd) : Fd();
@@ -152,7 +152,7 @@ void remove_abandoned_groups(const fs::path& folder) {
     if (at->path().filename().string().starts_with(kGroupPrefix)) found.push_back(at->path());
   }
   for (const fs::path& path : found) {
-    if (const Fd lock = lock_group(path)) ::rmdir(path.c_str());  // not while somebody is in it
+    if (const Fd lock = lock_group(path)) ::rmdir(path.c_str());  // fails while it has members
   }
 }
 
@@ -224,14 +224,14 @@ MemoryGroup::MemoryGroup(int version, fs::path folder, Fd lock, Fd join)
       folder_(std::move(folder)),
       lock_(std::move(lock)),
       join_(std::move(join)) {
-  // A reset of the peak holds only for the open file that made it, so the file stays open.
+  // The kernel resets the peak for the open file that asked only, so the file stays open.
   const char* file = version_ == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
   peak_ = Fd(::open((folder_ / file).c_str(), O_RDWR | O_CLOEXEC));
   if (!peak_) peak_ = Fd(::open((folder_ / file).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// Members that were killed leave a moment later. One that the kernel holds for longer is left to
-// the next harness.
+// Killed members leave a moment later. A group that the kernel keeps busy for longer is left to the
+// next harness.
 MemoryGroup::~MemoryGroup() {
   using namespace std::chrono_literals;
   for (int attempt = 0; attempt < 50 && ::rmdir(folder_.c_str()) != 0 && errno == EBUSY;

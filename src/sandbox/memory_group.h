@@ -1,12 +1,11 @@
-// Memory that a sandboxed program and nobody else is charged for: a memory cgroup of its own.
+// A memory cgroup for one sandboxed program.
 //
-// Where the kernel keeps such accounts and lets us open one, a program that takes too much is ended
-// by the kernel, which says so, and its peak is known however it comes and goes. Both versions are
-// used: version 2 where our own group, or the one above it, hands the memory controller on; version
-// 1 where that is what is mounted. Without either there are limits on address space and the
-// kernel's account of resident pages.
+// The kernel kills a program that exceeds its group's limit and says that it did, and it knows the
+// group's peak however briefly the memory was held. Version 2 is used where the harness's own
+// group, or its parent, hands the memory controller on; version 1 where that is mounted. Without
+// either, the limits are on address space and the account is that of resident pages.
 //
-// A group is locked while it is in use. Those of a harness that was killed are empty and unlocked;
+// A group is locked while it is in use. The groups of a killed harness are empty and unlocked, and
 // the next harness removes them.
 #pragma once
 
@@ -25,19 +24,19 @@ struct MemoryGroups {
   int version = 0;               // 1 or 2; 0: nowhere
   std::filesystem::path folder;  // in which groups are made
   std::string why_not;           // when version is 0
-  // That the groups above grant, the harness's own included.
+  // The least limit of the groups above, the harness's own included.
   std::optional<std::uint64_t> limit_bytes;
 };
 
-// Tried out once: what is found is kept.
+// Found by trying, once for the process.
 const MemoryGroups& memory_groups();
 
-// The same for other texts than those of /proc/self, and another root folder: for tests. What
-// `mountinfo` and `cgroup` say, in the forms of proc(5).
+// For tests: the same, from the given texts of /proc/self/mountinfo and /proc/self/cgroup (proc(5))
+// and under another root folder.
 MemoryGroups find_memory_groups(const std::string& mountinfo, const std::string& cgroup,
                                 const std::filesystem::path& root);
 
-// Removes groups of harnesses that have ended without doing so. memory_groups() has done it.
+// Removes the groups that killed harnesses left. memory_groups() has already done so.
 void remove_abandoned_groups(const std::filesystem::path& folder);
 
 class MemoryGroup {
@@ -51,14 +50,14 @@ class MemoryGroup {
   int join_fd() const { return join_.get(); }  // Program::group_fd
   const std::filesystem::path& folder() const { return folder_; }
 
-  // Bytes charged now, and the most since the last reset or, where the kernel cannot reset it,
-  // ever. Nothing when the kernel keeps no such account.
+  // Bytes charged now, and at most since the last reset (since the beginning, where the kernel
+  // cannot reset the peak). Nothing when the kernel keeps no such account.
   std::optional<std::uint64_t> usage() const;
   std::optional<std::uint64_t> peak() const;
   void reset_peak();
-  // Pages of files, which are among the bytes charged when the program was the first to read them.
+  // Bytes of file pages. They are charged to the program that reads them first.
   std::uint64_t file_bytes() const;
-  // Whether the kernel ended a program here because the limit was reached.
+  // Whether the kernel killed a program of the group at its limit.
   bool ran_out() const;
 
  private:

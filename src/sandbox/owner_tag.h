@@ -1,12 +1,12 @@
-// Whose the things are that assay makes in folders which all harnesses share.
+// Marks what a harness makes in shared folders as its own.
 #pragma once
 
 #include <string>
 
 namespace assay::sandbox {
 
-// Stands in the names of workplaces and memory groups: the number of this process, or of that of
-// its parents which was the first to ask before it forked, and a dash.
+// "PID-", part of the names of workplaces and memory groups. A forked child keeps the tag of its
+// parent if the parent had asked for it before.
 const std::string& owner_tag();
 
 inline constexpr char kWorkplacePrefix[] = "assay-work-";

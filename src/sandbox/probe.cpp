@@ -27,7 +27,7 @@ struct Attempt {
   std::string target;  // a path or a process id, "" where the action needs none
 };
 
-// What lies around a sandboxed program: a folder that it is shown, and another model's beside it.
+// The files around a sandboxed program: a folder that it is shown, and another model's beside it.
 struct Surroundings {
   explicit Surroundings(Tier tier) : place(tier, "") {
     fs::create_directory(given);
@@ -79,7 +79,7 @@ std::vector<Attempt> attempts(Tier tier, const Surroundings& around) {
   return result;
 }
 
-// The worker's end as waitpid gives it; nothing when it hung.
+// The worker's wait status; nothing when it hung.
 std::optional<int> run_probe(Tier tier, int worker_image, const Mount& shown,
                              const std::string& action, const std::string& target) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -113,7 +113,7 @@ ProbeResult attempt_escape(Tier tier, int worker_image, const Surroundings& arou
                       : "probe failed"};
 }
 
-// What fails for a moment, as where there are too many processes, is no reason for a weaker tier.
+// A fault that passes, such as too many processes, must not lead to a weaker tier.
 std::vector<ProbeResult> attempt_patiently(Tier tier, int worker_image) {
   constexpr int kTries = 3;
   constexpr std::chrono::milliseconds kMoment{200};
@@ -127,7 +127,7 @@ std::vector<ProbeResult> attempt_patiently(Tier tier, int worker_image) {
   }
 }
 
-// Empty when the tier works and holds, else why not.
+// Why the tier does not work or does not contain every attempt; "" when it does.
 std::string try_tier(Tier tier, int worker_image, std::vector<ProbeResult>& probes) {
   probes.clear();
   try {

@@ -17,17 +17,17 @@ struct ProbeResult {
 
 struct TierReport {
   Tier tier = Tier::none;
-  // Why a stronger tier is not used; empty when it is or when it was not tried.
+  // Why a stronger tier is not used; empty when it is used or was not tried.
   std::string why_not_namespaces, why_not_landlock;
   std::vector<ProbeResult> probes;  // of the tier in use
 };
 
-// Every attempt to escape from sandboxes of this tier: what is outside them, other submissions, the
-// harness. Throws Error when such a sandbox cannot be made, and for Tier::none.
+// Tries to reach, from sandboxes of this tier, the host, other submissions and the harness. Throws
+// Error when such a sandbox cannot be made, and for Tier::none.
 std::vector<ProbeResult> attempt_escapes(Tier, int worker_image);
 
-// Tries the tiers from the strongest down; a tier counts only if every escape attempt from inside
-// it is contained. `worker_image` is the descriptor of the worker executable.
+// The strongest tier that contains every escape attempt. `worker_image` is the descriptor of the
+// worker executable.
 TierReport find_tier(int worker_image);
 
 // Why the worker cannot load the library inside a sandbox of this tier; "" when it can.

@@ -14,11 +14,12 @@ namespace assay::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
-// Names begin so. This program is linked with all of the first, so it knows where they are.
+// Beginnings of file names. assay itself is linked with these libraries, so it knows where they
+// are.
 constexpr std::array<std::string_view, 5> kLinked{"ld-linux", "libc.so", "libm.so", "libstdc++.so",
                                                   "libgcc_s.so"};
 constexpr std::string_view kOfImages = "libfmt.so";
-// Beside the C library: what stands in for parts of it that were libraries once.
+// Stubs beside the C library, for parts of it that used to be libraries.
 constexpr std::array<const char*, 3> kBesideC{"libpthread.so.0", "libdl.so.2", "librt.so.1"};
 constexpr const char* kBesideCxx = "libgomp.so.1";  // answers are compiled with -fopenmp
 

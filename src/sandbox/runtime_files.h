@@ -1,5 +1,4 @@
-// What an answer may load: the libraries of C and C++, one by one, and nothing else that is
-// installed.
+// The libraries that an answer may load: those of C and C++, listed one by one.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +12,15 @@ namespace assay::sandbox {
 enum class Runtime : std::uint8_t {
   // The dynamic linker, C, C++ and what compilers link on their own: libm, libgcc_s, libgomp.
   answer,
-  // And what our own images of CUDA workers and devices are linked with.
+  // Also what assay's own images of CUDA workers and devices are linked with.
   image,
 };
 
-// Read-only mounts of these files, where this program itself found them. Throws Error when there is
-// no C library among them.
+// Read-only mounts of these files, from where this program was linked with them. Throws Error when
+// the C library is not found.
 std::vector<Mount> runtime_mounts(Runtime);
 
-// A library of this machine that is none of them, or "" if there is no other: what must not be
-// loadable.
+// Some other library of this machine, which must not be loadable; "" if there is none.
 std::filesystem::path foreign_library();
 
 }  // namespace assay::sandbox

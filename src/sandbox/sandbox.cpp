@@ -42,7 +42,7 @@ void add_parents(const std::string& path, std::vector<std::string>& parents) {
   }
 }
 
-// One more than the highest id that exists here: a container may have only some thousands.
+// One more than the highest id that exists here. A container may have a few thousand only.
 std::uint64_t end_of_ids(const char* map) {
   std::ifstream in(map);
   std::uint64_t end = 0;
@@ -52,8 +52,8 @@ std::uint64_t end_of_ids(const char* map) {
   return end;
 }
 
-// A uid that no account and no other sandbox uses, so that limits per user count one sandbox. Also
-// used as a gid.
+// A uid that no account and no other sandbox uses, so that limits per user apply to one sandbox. It
+// serves as the gid, too.
 uid_t fresh_uid() {
   constexpr std::uint32_t kFirst = 0x60000000u, kPerProcess = 1024, kProcesses = 0x10000u;
   const std::uint64_t end =
@@ -62,7 +62,7 @@ uid_t fresh_uid() {
   const auto pid = static_cast<std::uint32_t>(::getpid());
   const std::uint32_t slot = pid % kProcesses * kPerProcess + next++ % kPerProcess;
   if (end == 0 || end > kFirst + kProcesses * kPerProcess) return kFirst + slot;
-  // The upper half of what there is, but for nobody's.
+  // From the upper half of the ids that there are, without nobody's.
   constexpr std::uint32_t kNobody = 65534;
   const auto half = static_cast<std::uint32_t>(end / 2);
   const std::uint32_t id = half + slot % std::max(half, 1u);
@@ -111,7 +111,7 @@ void add_mounts(LaunchRequest& request, const std::vector<Mount>& mounts) {
         ::chown(mount.host.c_str(), launch.uid, launch.uid) != 0) {
       throw_errno(fmt::format("cannot give {} to the sandbox", mount.host));
     }
-    // Only this tier mounts anything: others may have more than a launcher holds.
+    // Only this tier mounts anything. Others may list more files than kMaxMounts.
     if (launch.tier != Tier::namespaces) continue;
     add_parents(mount.inside, parents);
     shown.push_back({.host = request.text(std::filesystem::absolute(mount.host)),
@@ -123,7 +123,7 @@ void add_mounts(LaunchRequest& request, const std::vector<Mount>& mounts) {
   request.launch.parents = request.texts(parents);
 }
 
-// The cores of the program, or else those of the calling thread.
+// The program's cores, or by default those of the calling thread.
 void add_cores(Launch& launch, const std::vector<int>& cores) {
   CPU_ZERO(&launch.cores);
   for (const int core : cores) CPU_SET(core, &launch.cores);
@@ -131,8 +131,8 @@ void add_cores(Launch& launch, const std::vector<int>& cores) {
       !cores.empty() || ::sched_getaffinity(0, sizeof launch.cores, &launch.cores) == 0;
 }
 
-// A child tries it, because a process that fails halfway is left without a user. Where it does not
-// work the filter alone keeps the driver's process from the network.
+// Tried in a child, because a process that fails halfway has lost its user. Where it does not work,
+// the filter alone keeps the driver's process from the network.
 bool can_leave_network(bool root, const std::string& uid_map, const std::string& gid_map) {
   static const bool can =
       try_in_child([&] { return leave_network(root, uid_map.c_str(), gid_map.c_str()); });
@@ -184,7 +184,7 @@ bool has_ended(int pidfd, std::chrono::nanoseconds timeout) {
 
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// Launching touches nothing of a submission's, but the host's mounts, which may hang.
+// Launching touches only host mounts (which may hang), never the submission.
 constexpr std::chrono::seconds kLaunchPatience{60};
 
 ssize_t read_report(int fd, Report& report) {
@@ -202,14 +202,14 @@ ssize_t read_report(int fd, Report& report) {
   const std::string failure =
       fmt::format("the sandbox failed while {}{}", doing(report.stage),
                   report.stage == Stage::exec ? " " + program.exec_path : "");
-  // So many namespaces are there, in all, until other sandboxes end.
+  // The machine's limit on namespaces is reached until other sandboxes end.
   const bool too_many = report.error == ENOSPC && (report.stage == Stage::user_namespace ||
                                                    report.stage == Stage::namespaces);
   if (too_many) throw TransientFault(failure + ": there are too many namespaces");
   throw_errno(failure, report.error);
 }
 
-// Of what has been killed, or ends by itself.
+// For a process that has been killed or is about to exit.
 constexpr std::chrono::seconds kReapPatience{10};
 
 bool reap(pid_t pid) {
@@ -217,7 +217,7 @@ bool reap(pid_t pid) {
   return ::waitpid(pid, nullptr, WNOHANG) == pid;
 }
 
-// The launcher, once it is known, until it is known to be gone.
+// Reaps the launcher, once its process id is known.
 class Launcher {
  public:
   Launcher() = default;
@@ -279,8 +279,8 @@ Process spawn(Tier tier, const Program& program) {
   process.own_namespace_ = tier == Tier::namespaces;
   Launcher launcher;
   std::optional<Report> failure;
-  // Of the spawner, which names the launcher; of the launcher, which names the processes or has
-  // failed; of the program, where it failed before exec. Exec closes the pipe.
+  // The spawner reports the launcher. The launcher reports its two processes or its failure. The
+  // program reports only a failure before exec, and exec closes the pipe.
   for (Report report; read_report(report_pipe.read.get(), report) == sizeof report;) {
     if (report.error != 0) failure = report;
     if (report.launcher > 0) launcher.is(report.launcher);
@@ -290,7 +290,7 @@ Process spawn(Tier tier, const Program& program) {
       process.pidfd_ = open_pidfd(report.program);
     }
   }
-  launcher.end();  // it has said all that it has to say
+  launcher.end();  // nothing more will come from it
   process.lifeline_ = std::move(lifeline.write);
   if (failure) fail_to_launch(*failure, program);
   if (!process.pidfd_) throw TransientFault("the sandbox's launcher died");
@@ -309,8 +309,8 @@ Process& Process::operator=(Process&& other) noexcept {
   return *this;
 }
 
-// A signal that continues the program may cancel a stop that is under way. The filter refuses the
-// program such signals; without a filter the stop is asked for again, for a while.
+// SIGCONT cancels a stop that is under way. The filter keeps the program from sending it. For
+// programs without a filter the stop is repeated for a while.
 Process::Stop Process::stop(std::chrono::nanoseconds patience) {
   constexpr std::chrono::milliseconds kAgain{50};
   if (exit_ || pid_ < 0) return Stop::ended;
@@ -346,7 +346,7 @@ void Process::take_exit() {
   if (::wait4(pid_, &exit.status, WNOHANG, &exit.usage) == pid_) exit_ = exit;
 }
 
-// "42 (name) Z ...": the name may hold anything, parentheses too.
+// "42 (name) Z ...". The name may hold any character, parentheses included.
 bool Process::first_thread_ended() const {
   if (pid_ < 0 || exit_) return false;
   std::ifstream in(fmt::format("/proc/{}/stat", pid_));
@@ -364,7 +364,7 @@ double Process::cpu_seconds() const {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// "running queued timeslices", in nanoseconds, of each thread.
+// A schedstat is "running queued timeslices", in nanoseconds, for one thread.
 double Process::queued_seconds() const {
   if (pid_ < 0 || exit_) return 0;
   double most = 0;
@@ -378,8 +378,8 @@ double Process::queued_seconds() const {
   return most;
 }
 
-// Without a pid namespace: ends what the program started. Before the program is reaped, while its
-// id is nobody else's.
+// Without a pid namespace, kills what the program started. Must come before the program is reaped,
+// while no other process can have its id.
 void Process::kill_group() {
   if (own_namespace_) return;
   if (init_ > 0) {

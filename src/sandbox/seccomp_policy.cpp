@@ -46,22 +46,21 @@ void add_all(const Context& filter, std::uint32_t action,
   for (const char* name : names) add(filter, action, name);
 }
 
-// What pthread_create asks for, in glibc and in musl, whose last flag Linux ignores.
+// The flags of pthread_create in glibc and in musl. Linux ignores the one that musl adds.
 constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
                                        CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
                                        CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 constexpr std::uint64_t kThreadFlagsOfMusl = kThreadFlags | CLONE_DETACHED;
 
-// An int of the kernel's: of the register it reads the lower half, whatever stands in the upper
-// one.
+// For arguments that the kernel declares as int: it reads the lower half of the register and
+// ignores the upper one.
 scmp_arg_cmp int_is(unsigned argument, std::uint32_t value) {
   return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, 0xffffffffu, value);
 }
 
-// raise() and abort() signal the own process, which is pid 2 in its namespace. Without a pid
-// namespace the id is not known here, and signalling others must not be possible. A signal that
-// stops or continues the process is the harness's alone: a thread that sent SIGCONTs could undo a
-// stop.
+// raise() and abort() signal the worker itself, which is pid 2 in its namespace. Without a pid
+// namespace its id is not known here, and it must not be able to signal others. Only the harness
+// may stop or continue the worker: a thread that sent SIGCONT could undo a stop.
 void add_signals(const Context& filter, Tier tier) {
   if (tier != Tier::namespaces) return add(filter, SCMP_ACT_ERRNO(EPERM), "tgkill");
   for (int signal = 0; signal < NSIG; ++signal) {
@@ -72,8 +71,8 @@ void add_signals(const Context& filter, Tier tier) {
   }
 }
 
-// Memory that the kernel's account of a process would miss is refused as on a kernel that has none
-// of it: huge pages of a pool, pages sent to swap, pages merged with others' or cut out of shared
+// Refuses memory that the kernel's account of a process would miss, as a kernel without the feature
+// would: huge pages from a pool, pages sent to swap, pages merged with others' or cut out of shared
 // memory.
 void add_memory(const Context& filter) {
   constexpr std::uint64_t kHuge = MAP_HUGETLB;
@@ -114,17 +113,16 @@ Context worker_filter(Tier tier) {
            "readlinkat", "getcwd", "getdents64", "uname", "sysinfo", "getrusage", "times", "poll",
            "ppoll", "select", "pselect6", "pause"});
   // clang-format on
-  // Threads as pthread_create makes them, and nothing else: no processes, no namespaces, and no
-  // thread whose start lets its parent wait in the kernel, as vfork's does, where no signal stops
-  // it.
+  // Only threads as pthread_create makes them: no processes, no namespaces, and no CLONE_VFORK,
+  // which would let the parent wait in the kernel where no signal stops it.
   for (const std::uint64_t flags : {kThreadFlags, kThreadFlagsOfMusl}) {
     add(filter, SCMP_ACT_ALLOW, "clone", {SCMP_A0(SCMP_CMP_EQ, flags)});
   }
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");  // glibc falls back to clone
   add_signals(filter, tier);
   add_memory(filter);
-  // The worker's own filters, which it puts on before it loads a submission (worker/seal.h), and the
-  // call by which it passes the listener of one to the harness. The last refuses both from then on.
+  // The worker installs filters of its own before it loads a submission (worker/seal.h) and passes
+  // the listener of one to the harness by sendmsg. Its last filter refuses both calls from then on.
   add(filter, SCMP_ACT_ALLOW, "sendmsg");
   for (const std::uint64_t flags : {std::uint64_t{0}, SECCOMP_FILTER_FLAG_NEW_LISTENER}) {
     add(filter, SCMP_ACT_ALLOW, "seccomp",
@@ -133,7 +131,7 @@ Context worker_filter(Tier tier) {
   add(filter, SCMP_ACT_ALLOW, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "prlimit64", {SCMP_A2(SCMP_CMP_NE, 0)});
   add(filter, SCMP_ACT_ALLOW, "getrlimit");
-  // The launcher's own exec of the worker image, by a descriptor of which none is left afterwards.
+  // The launcher executes the worker image by a descriptor that exec closes.
   add(filter, SCMP_ACT_ALLOW, "execveat",
       {SCMP_A0(SCMP_CMP_EQ, kExecDescriptor), SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)});
   // Harmless requests that runtimes make and can live without.
@@ -171,21 +169,21 @@ Context compiler_filter() {
   return filter;
 }
 
-// The driver loads modules and talks to the kernel's through device files. What it must have has
-// been seen on others' machines: threads, whose names it writes to /proc, memfd_create, a socket in
-// the abstract namespace at which it listens, the policy of NUMA nodes. Refusals are errors that it
-// could meet elsewhere, as in a container: it does without a tool that it cannot start.
+// The driver loads its modules and talks to the kernel's through device files. It has been seen to
+// need threads, whose names it writes to /proc, memfd_create, an abstract socket at which it
+// listens, and the NUMA policy. What is refused fails with an error that the driver could meet in a
+// container, too; it does without a tool that it cannot start.
 Context driver_filter() {
   Context filter(seccomp_init(SCMP_ACT_ALLOW));
-  // Processes and programs. Threads are left; glibc falls back from clone3 to clone. The one
-  // program is the launcher's own exec of the image.
+  // No processes and no programs but the image that the launcher executes. Threads are permitted;
+  // glibc falls back from clone3 to clone.
   add_all(filter, SCMP_ACT_ERRNO(EPERM), {"fork", "vfork", "execve"});
   add(filter, SCMP_ACT_ERRNO(EPERM), "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)});
   add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
   add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A0(SCMP_CMP_NE, kExecDescriptor)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "execveat", {SCMP_A4(SCMP_CMP_NE, AT_EMPTY_PATH)});
-  // No network: of sockets only those of this machine, and no way from one of them to a service,
-  // which Landlock does not close, or from others to this process. A datagram needs no connection.
+  // No network. Unix sockets may be made, but neither connected to a service, which Landlock would
+  // not prevent, nor accept others. Datagram sockets are refused: they need no connection.
   add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
   add(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "connect");
   add_all(filter, SCMP_ACT_ERRNO(EPERM), {"accept", "accept4"});
@@ -195,7 +193,7 @@ Context driver_filter() {
       add(filter, SCMP_ACT_ERRNO(EPERM), name, {SCMP_A1(SCMP_CMP_MASKED_EQ, kType, type)});
     }
   }
-  // A terminal's input is another program's.
+  // Input pushed to a terminal would be read by another program.
   for (const std::uint32_t request : {std::uint32_t{TIOCSTI}, std::uint32_t{TIOCLINUX}}) {
     add(filter, SCMP_ACT_ERRNO(EPERM), "ioctl", {int_is(1, request)});
   }
@@ -224,8 +222,9 @@ Context driver_filter() {
            "reboot", "swapon", "swapoff", "acct", "quotactl", "settimeofday",
            "clock_settime", "adjtimex", "clock_adjtime", "iopl", "ioperm", "sethostname",
            "setdomainname", "syslog", "vhangup", "nfsservctl"});
-  // clang-format on Of the same kinds, by number, the same on every architecture: libseccomp may be
-  // older than they.
+  // clang-format on
+  // More of the same, by number, which is the same on every architecture: libseccomp may be too old
+  // to know the names.
   constexpr int kQuotactlFd = 443, kProcessMrelease = 448, kFchmodat2 = 452, kSetxattrat = 463,
                 kRemovexattrat = 466, kOpenTreeAttr = 467, kFileSetattr = 469;
   for (const int number : {kQuotactlFd, kProcessMrelease, kFchmodat2, kSetxattrat, kRemovexattrat,
@@ -272,10 +271,10 @@ const std::vector<sock_filter>& seccomp_program(Policy policy, Tier tier) {
 std::array<sock_filter, 13> own_process_filter(pid_t own) {
   constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS, kIs = BPF_JMP | BPF_JEQ | BPF_K,
                           kReturn = BPF_RET | BPF_K;
-  // Of the first argument the half that the kernel reads.
+  // The lower half of the first argument, which is all that the kernel reads.
   constexpr std::uint32_t kNumber = offsetof(seccomp_data, nr), kId = offsetof(seccomp_data, args);
   const auto id = static_cast<std::uint32_t>(own);
-  // Jumps, where it is and where it is not, count instructions from the next one.
+  // Jumps (if equal, if not) count from the next instruction.
   return {{
       {kLoad, 0, 0, kNumber},                      //  0
       {kIs, 4, 0, SYS_kill},                       //  1: to 6

@@ -26,17 +26,18 @@ namespace assay::sandbox {
 namespace {
 
 constexpr std::size_t kLongestRequest = 128 << 10;
-// A program's and the launcher's own.
+// Those of the program and six of the launcher.
 constexpr std::size_t kMostDescriptors = kMaxDescriptors + 6;
-constexpr int kSocket = 3;  // of the spawner
+constexpr int kSocket = 3;  // in the spawner
 
-// Where descriptors that go with a message lie.
+// Room for the descriptors of a message.
 struct Attached {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> room{};
 };
 
 struct Received {
   std::size_t bytes = 0;  // 0: nobody will ask any more
+  bool whole = true;      // false: there was no room for a part, such as too many descriptors
   std::array<int, kMostDescriptors> descriptors{};
   std::size_t count = 0;
 };
@@ -56,6 +57,7 @@ Received receive(std::byte* block) {
   } while (n < 0 && errno == EINTR);
   if (n <= 0) return received;
   received.bytes = static_cast<std::size_t>(n);
+  received.whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header == nullptr) return received;
   received.count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -63,7 +65,7 @@ Received receive(std::byte* block) {
   return received;
 }
 
-// A child of the harness, as the spawner is.
+// The new process is a child of the harness, as the spawner is.
 pid_t fork_launcher() {
   return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
 }
@@ -77,13 +79,12 @@ void launch(std::byte* block, const Received& received) {
     run_launcher(launch);
   }
   if (report.launcher < 0) report = {.stage = Stage::fork, .error = errno};
-  // Fails where the harness has ended.
+  // Fails if the harness has died.
   [[maybe_unused]] const auto n = ::write(launch.report, &report, sizeof report);
-  for (std::size_t i = 0; i < received.count; ++i) ::close(received.descriptors[i]);
 }
 
-// Keeps the socket and nothing else. The standard descriptors stay taken, so that none of those
-// that are received is one of them.
+// Closes every descriptor but the socket. 0 to 2 stay open on /dev/null, so that no descriptor that
+// is received gets one of these numbers.
 bool keep_only(int socket) {
   const int lifted = ::fcntl(socket, F_DUPFD, kSocket + 1);
   const int null = ::open("/dev/null", O_RDWR);
@@ -94,11 +95,11 @@ bool keep_only(int socket) {
   return ::dup3(lifted, kSocket, O_CLOEXEC) == kSocket && ::close_range(kSocket + 1, ~0u, 0) == 0;
 }
 
-// A fork of a process that may have threads: only async-signal-safe calls.
+// Runs in a fork of a process that may have threads, so it makes async-signal-safe calls only.
 [[noreturn]] void run_spawner(int socket) {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   ::signal(SIGPIPE, SIG_IGN);
-  ::setsid();  // what a terminal sends to the harness is not for the spawner
+  ::setsid();  // Ctrl-C in a terminal is for the harness alone
   ::prctl(PR_SET_NAME, "assay-spawner");
   void* const block =
       ::mmap(nullptr, kLongestRequest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -106,11 +107,13 @@ bool keep_only(int socket) {
   for (;;) {
     const Received received = receive(static_cast<std::byte*>(block));
     if (received.bytes == 0) ::_exit(0);
-    launch(static_cast<std::byte*>(block), received);
+    // Otherwise the harness sees the report's pipe close without a report.
+    if (received.whole) launch(static_cast<std::byte*>(block), received);
+    for (std::size_t i = 0; i < received.count; ++i) ::close(received.descriptors[i]);
   }
 }
 
-// A spawner as the harness sees it.
+// The harness's view of a spawner.
 class Spawner {
  public:
   Spawner() : owner_(::getpid()) {
@@ -137,13 +140,13 @@ class Spawner {
 
   pid_t pid() const { return pid_; }
   bool is_own() const { return owner_ == ::getpid(); }
-  // Once it has been killed or has ended.
+  // For a spawner that was killed or has died.
   void reap() const {
     constexpr std::chrono::seconds kPatience{10};
     if (wait_for_child(pid_, WEXITED, kPatience) == Seen::ended) ::waitpid(pid_, nullptr, WNOHANG);
   }
 
-  // False where it has ended.
+  // False if it has died.
   bool ask(LaunchRequest& request) const {
     const std::vector<std::byte>& block = request.block();
     const std::vector<int>& descriptors = request.descriptors();
@@ -179,16 +182,17 @@ class Spawner {
   Fd ours_;
 };
 
-// The one in use. A fork of the harness finds its parent's and makes its own; no lock, which
-// another thread could have held when that fork was made.
+// The spawner in use. A forked child of the harness finds that it is not its own and makes another.
+// There is no lock, because a thread could hold it at the moment of such a fork.
 std::atomic<Spawner*> g_spawner{nullptr};
 
-// Ends the last one with the process.
+// Kills the spawner when the process exits.
 struct AtExit {
   ~AtExit() { delete g_spawner.exchange(nullptr); }
 };
 
-// One that is not `ended`. What it takes the place of may be in use by another thread and stays.
+// A spawner other than `ended`. One that is replaced is never deleted, because another thread may
+// still be using it.
 Spawner& spawner_other_than(const Spawner* ended) {
   static const AtExit at_exit;
   for (;;) {

@@ -1,12 +1,12 @@
 // The process that forks the launchers of sandboxes.
 //
-// A fork copies the page tables of the process that forks, and each sandbox takes three forks. The
-// harness may hold gigabytes, so it asks a small child of its own, the spawner, which was forked
-// when the harness began and has held nothing since. Launchers are the harness's children all the
-// same (CLONE_PARENT), so the harness sees what becomes of each sandbox.
+// A fork copies the page tables of its process, and each sandbox takes three forks. The harness may
+// hold gigabytes. So it forks a spawner once, while it is small, and has the spawner fork the
+// launchers. Launchers become children of the harness (CLONE_PARENT), which can wait for them.
 //
-// The spawner holds no descriptor of the harness's but the socket by which it is asked. It ends
-// when that is closed, so at the latest with the harness, and is made again where it has ended.
+// The spawner keeps no descriptor of the harness but the socket by which it is asked. It exits when
+// that socket is closed, at the latest with the harness. If it has died, the next request replaces
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,12 @@ namespace assay::sandbox {
 
 class LaunchRequest;
 
-// Has the launcher started that the request is for. What becomes of it, and its process id, are
-// told by `launch.report`. Throws Error where it cannot be asked, as TransientFault if that may
-// pass. Any number of threads may call it.
+// Has the spawner start a launcher. `launch.report` of the request tells its process id and what
+// becomes of it. Throws Error when the request cannot be sent, as a TransientFault if that may
+// pass. Thread-safe.
 void start_launcher(LaunchRequest&);
 
-// This process's spawner; -1 while it has none. It may have ended.
+// The process id of this process's spawner, which may have died; -1 while there is none.
 pid_t spawner_pid();
 
 }  // namespace assay::sandbox

@@ -17,9 +17,9 @@ timespec to_timespec(std::chrono::nanoseconds t) {
   return {t.count() / 1'000'000'000, t.count() % 1'000'000'000};
 }
 
-// Interrupts the present thread's wait after a time, and then repeatedly, in case the first
-// interruption falls between two waits. Polling instead would add the length of a nap to every stop
-// of a worker, and stops are part of what is timed.
+// Interrupts this thread's wait after a time, and then again and again, in case the first signal
+// falls between two waits. Polling would add up to a nap to every stop of a worker, and stops are
+// timed.
 class Alarm {
  public:
   Alarm() {
@@ -57,7 +57,7 @@ class Alarm {
   timer_t timer_{};
 };
 
-// What waitid says now, or with `options` 0 once there is something or a signal arrives.
+// What waitid says: with WNOHANG now, with `options` 0 once something happened or a signal came.
 Seen look(pid_t pid, int events, int options) {
   siginfo_t info{};
   const int rc = ::waitid(P_PID, static_cast<id_t>(pid), &info, events | options | WNOWAIT);

@@ -1,4 +1,4 @@
-// Waiting for what happens to a child process, with a deadline, which waitid(2) does not have.
+// waitid(2) with a deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@ namespace assay::sandbox {
 
 enum class Seen : std::uint8_t { nothing, stopped, ended };
 
-// What happened to the child, at the latest after `timeout`. `events` are waitid's WSTOPPED and
-// WEXITED. Whatever it is can still be waited for afterwards.
+// Waits at most `timeout` for one of waitid's `events`, WSTOPPED and WEXITED. Consumes nothing: the
+// child can still be waited for afterwards.
 Seen wait_for_child(pid_t, int events, std::chrono::nanoseconds timeout);
 
 }  // namespace assay::sandbox

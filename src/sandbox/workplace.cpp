@@ -20,13 +20,13 @@ namespace assay::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
-// No descriptor when it is in use, gone, or no folder of this user.
+// An empty descriptor when the folder is in use, gone, or not this user's.
 Fd lock_folder(const fs::path& path) {
   Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat held {};
   struct stat named {};
   if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  // Between opening and locking it somebody else may have taken it for a dead one's.
+  // Another harness may have removed it as abandoned before it was locked here.
   const bool same = ::fstat(folder.get(), &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
                     held.st_ino == named.st_ino && held.st_uid == ::geteuid();
   return same ? std::move(folder) : Fd();

@@ -1,4 +1,4 @@
-// Where this process shows sandboxed programs what they need and lets them write.
+// The folder in which the harness gives sandboxed programs their files and lets them write.
 #pragma once
 
 #include <filesystem>
@@ -8,18 +8,17 @@
 
 namespace assay::sandbox {
 
-// Why programs of the tier cannot reach, or not execute, what lies in the folder; "" when they can.
-// Where the tier shares the host's file system and the harness is root, programs have a uid of
-// their own: a folder that is closed to others, such as /root, keeps them from all that lies below
-// it.
+// Why programs of the tier cannot reach or execute files in the folder; "" when they can. Where the
+// tier shares the host's file system and the harness is root, programs run as another user, and a
+// folder that is closed to others, such as /root, closes everything below it.
 std::string why_out_of_reach(Tier, const std::filesystem::path& folder);
 
-// A folder of its own, assay-work-PID-XXXXXX, that goes with the object. Those of killed processes
-// go when the next one is made beside them.
+// A new folder assay-work-PID-XXXXXX, removed with the object. The folders of killed processes are
+// removed when the next one is made beside them.
 class Workplace {
  public:
-  // In `home`, or in a temporary folder (TMPDIR, /tmp, /var/tmp) where that is "" or programs of
-  // the tier cannot reach it. Throws Error when none serves.
+  // In `home`, or in a temporary folder (TMPDIR, /tmp, /var/tmp) if `home` is "" or programs of the
+  // tier cannot reach it. Throws Error when no folder serves.
   Workplace(Tier, const std::filesystem::path& home);
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;

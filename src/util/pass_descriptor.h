@@ -1,4 +1,5 @@
-// Passes an open file to another process over a socket pair. Needs no rights over that process.
+// Passes an open file to another process over a socket pair. Neither process needs any right over
+// the other.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,8 +10,7 @@
 
 namespace assay {
 
-// False if the other end does not accept it. Does not allocate, so a child forked from a
-// multithreaded process may call it.
+// False when it cannot be sent. Async-signal-safe.
 inline bool pass_descriptor(int socket, int fd) {
   char byte = 0;
   iovec text{&byte, sizeof byte};
@@ -28,7 +28,7 @@ inline bool pass_descriptor(int socket, int fd) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof byte;
 }
 
-// The passed descriptor, or an empty one if none is waiting. Never blocks.
+// The file that was passed; an empty Fd if none is waiting. Does not block.
 inline Fd take_descriptor(int socket) {
   char byte;
   iovec text{&byte, sizeof byte};
