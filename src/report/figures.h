@@ -41,7 +41,7 @@ std::string dimension_points(const Score&, const std::string& name);  // "41.2 o
 // The geometric mean over the timed cases of the submission's speed relative to par's.
 std::optional<ShapeSpeed> overall_speed(const Score&);
 // "0.85x (0.82 to 0.88)", "0.31x modelled", without a par kernel "0.02x of the floor", "failed",
-// "not run"
+// "not run", or "not graded" if the spec gives speed no weight.
 std::string speed_against_par(const Score&);
 std::string duration(double seconds);  // "12.3 us", "4.56 ms", "1.234 s"
 
