@@ -10,7 +10,7 @@
 
 namespace assay::testing {
 
-// Anonymous memory the size of an arena, shared as one is: windows can be opened in it.
+// A shared anonymous mapping the size of an arena. Windows can be opened in it, as in a real one.
 class Arena {
  public:
   explicit Arena(std::size_t bytes)

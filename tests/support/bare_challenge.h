@@ -1,4 +1,4 @@
-// A challenge that does nothing: tests say what theirs does.
+// A challenge that does nothing. Each test defines what it needs on top.
 #pragma once
 
 #include <memory>

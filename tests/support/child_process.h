@@ -1,4 +1,4 @@
-// Processes of a test's own, to be killed.
+// Child processes that a test may kill.
 #pragma once
 
 #include <signal.h>
@@ -48,7 +48,7 @@ class ChildProcess {
     ::kill(pid_, SIGKILL);
     wait();
   }
-  // The exit status, -1 when a signal ended it.
+  // The exit status, or -1 if a signal killed the child.
   int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);

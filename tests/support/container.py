@@ -23,7 +23,7 @@ PR_SET_SECCOMP, PR_CAPBSET_DROP, SECCOMP_MODE_FILTER = 22, 24, 2
 # NET_BIND_SERVICE, NET_RAW, SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP.
 KEPT_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
 
-# x86-64 numbers. Refused with EPERM by Docker's default filter to who lacks CAP_SYS_ADMIN and others.
+# x86-64 numbers. Docker's default filter refuses these with EPERM without capabilities such as CAP_SYS_ADMIN.
 REFUSED = {
     "unshare": 272, "setns": 308, "mount": 165, "umount2": 166, "pivot_root": 155, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
@@ -55,7 +55,7 @@ def filter_program(refused):
     load, equal, any_bit, leave = 0x20, 0x15, 0x45, 0x06
     allow, kill = 0x7FFF0000, 0x80000000
     refuse = lambda error: 0x00050000 | error
-    # The architecture stands at offset 4 of seccomp_data, the number at 0, the first argument at 16.
+    # In seccomp_data, the architecture is at offset 4, the call number at 0, the first argument at 16.
     program = [instruction(load, 4), instruction(equal, ARCH_X86_64, 1, 0), instruction(leave, kill),
                instruction(load, 0)]
     for number in refused:
@@ -71,7 +71,8 @@ def install_filter(refused):
     code, length = filter_program(refused)
     memory = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", length, ctypes.addressof(memory))
-    # Before no_new_privs, with CAP_SYS_ADMIN: set-user-id programs (apt's helpers) must go on working.
+    # Installed without no_new_privs, which takes CAP_SYS_ADMIN, so that set-user-id programs (apt's helpers) still
+    # work.
     check(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0), "seccomp")
 
 
@@ -82,7 +83,7 @@ def drop_capabilities():
 
 
 def make_devices(root):
-    """A /dev, /dev/shm and /proc as containers have them."""
+    """A /dev, /dev/shm and /proc like those of a container."""
     devices = ["null", "zero", "full", "random", "urandom", "tty"]
     mount("tmpfs", f"{root}/dev", "tmpfs", 0, "mode=755,size=64k")
     for name in devices:
@@ -97,7 +98,7 @@ def make_devices(root):
 
 
 def enter(arguments):
-    """In a mount and a pid namespace of its own, which the program cannot tell from the host's."""
+    """Runs in new mount and pid namespaces, which the program cannot tell from the host's."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     if arguments.root:
         make_devices(arguments.root)
@@ -105,7 +106,7 @@ def enter(arguments):
     else:
         mount("proc", "/proc", "proc")
     os.chdir(arguments.cd)
-    # The filter needs CAP_SYS_ADMIN, which leaving the bounding set takes away only at the next exec.
+    # The filter needs CAP_SYS_ADMIN. Dropping it from the bounding set takes effect only at the next exec.
     drop_capabilities()
     install_filter([*REFUSED.values(), *(LANDLOCK if arguments.no_landlock else ())])
 

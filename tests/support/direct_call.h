@@ -1,5 +1,5 @@
-// A case in this process: its memory, and calls of the challenge's adapter with a loaded library.
-// No sandbox, no clock. For tests and benchmarks, with trusted code only.
+// Runs a case in this process: holds its memory and calls the challenge's adapter with a loaded
+// library. No sandbox, no clock. For tests and benchmarks, with trusted code only.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ namespace assay::testing {
 const Challenge& challenge_named(const std::string& name);
 worker::Adapter adapter_named(const std::string& name);
 
-// From now on that request for memory gives NULL, counted from here; 0: none does.
+// From now on, the request for memory with that number, counted from here, gives NULL; with 0, none
+// does.
 void refuse_allocation(std::uint64_t number);
 
 class DirectCall final : public worker::Call {
  public:
-  // library: a handle of dlopen. Everything must outlive the call.
+  // library: a handle from dlopen. Everything passed here must outlive the call.
   DirectCall(const CasePlan& plan, std::span<const BufferView> buffers, CallbackServer* server,
              void* library, int threads = 2);
 

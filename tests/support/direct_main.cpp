@@ -1,5 +1,6 @@
-// assay_direct CHALLENGE SOURCE.cpp [CASE [SEED]]: runs every case that is not timed (or the named
-// one) outside the sandbox, one child process each. For authors of challenges, with their own code.
+// assay_direct CHALLENGE SOURCE.cpp [CASE [SEED]]: runs every untimed case (or the named one)
+// outside the sandbox, each in its own child process. For authors of challenges, with their own
+// code.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

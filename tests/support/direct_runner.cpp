@@ -93,7 +93,7 @@ std::string compile(const std::string& source, const std::string& challenge,
                     const std::string& target) {
   namespace fs = std::filesystem;
   const std::string folder = fmt::format("{}/challenges/{}", source_dir(), challenge);
-  // What may be included is part of the content address: naive.cpp and the folder's headers.
+  // Whatever may be included is part of the content address: naive.cpp and the folder's headers.
   std::string text = target + '\n' + read_file(source) + read_file(folder + "/baselines/naive.cpp");
   for (const std::string& headers : {folder, source_dir() + "/challenges/shared/baselines"}) {
     for (const auto& entry : fs::recursive_directory_iterator(headers)) {

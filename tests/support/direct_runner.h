@@ -12,12 +12,12 @@ namespace assay::testing {
 
 class DirectRunner {
  public:
-  // library: path of a shared object with the challenge's functions.
+  // library: path of a shared object that defines the challenge's functions.
   DirectRunner(std::string challenge, std::string library);
   ~DirectRunner();
 
-  // Where an allocation is refused (not: the last), only whether the call returns ASSAY_ENOMEM or
-  // passes; the rest is for the real runner.
+  // If an allocation is refused (other than the last), checks only that the call returns
+  // ASSAY_ENOMEM or passes; the real runner checks the rest.
   CaseResult run(const CaseSpec&, std::uint64_t seed);
 
  private:
@@ -28,7 +28,7 @@ class DirectRunner {
 // The challenge's spec from the source tree.
 ChallengeSpec spec_of(const std::string& challenge);
 
-// Replaces the placeholders of drawn cases by what a run with that seed draws.
+// Replaces the placeholders of drawn cases with what a run with that seed draws.
 void draw_cases(ChallengeSpec&, std::uint64_t run_seed);
 
 // Compiles one C++ file the way assay builds a submission (plain g++, no sandbox) and returns the

@@ -1,4 +1,4 @@
-// What went wrong, in words.
+// The message of the error that an action throws.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Which calls of a test double fail on purpose, as a text: "cuMemCreate:2@1;cuLaunchKernel:hang@3"
-// makes the first call of cuMemCreate return 2 and the third call of cuLaunchKernel never return.
+// Which calls of a test double fail on purpose, given as text:
+// "cuMemCreate:2@1;cuLaunchKernel:hang@3" makes the first call of cuMemCreate return 2 and the
+// third call of cuLaunchKernel never return.
 #pragma once
 
 #include <map>
@@ -19,18 +20,18 @@ struct Fault {
 class Faults {
  public:
   Faults() = default;
-  // `functions` are those that can fail, `list` the file that lists them. Throws
-  // std::invalid_argument that says what is wrong with the text.
+  // `functions` are those that can fail; `list` is the file that lists them. Throws
+  // std::invalid_argument, which says what is wrong with the text.
   Faults(std::string_view text, std::span<const std::string_view> functions, std::string_view list);
 
-  // Counts a call of the function, and says how this one fails, if it does.
+  // Counts a call of the function and returns how this call fails, if it does.
   std::optional<Fault> next(const std::string& function);
 
  private:
   void add(std::string_view rule, std::span<const std::string_view> functions,
            std::string_view list);
 
-  std::map<std::pair<std::string, unsigned>, Fault> faults_;  // by function and number of the call
+  std::map<std::pair<std::string, unsigned>, Fault> faults_;  // by function and call number
   std::map<std::string, unsigned> calls_;
 };
 

@@ -1,4 +1,4 @@
-// What a case's inout buffers hold, kept from before a call for the judge.
+// Copies of a case's inout buffers from before a call, for the judge.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 """Copies of libraries where every user can read them.
-
-Where assay is root, the process that drives a GPU is another user, and may not enter a closed folder, as one
-with a build often is.
+Where assay runs as root, the process that drives a GPU runs as another user. That user may not be able to enter the
+build folder, which is often closed to others.
 """
 import atexit
 import pathlib
@@ -10,7 +9,7 @@ import tempfile
 
 
 def open_copies(*libraries):
-    """Paths of copies, in a folder that is gone when this process ends."""
+    """Paths of the copies, in a folder that is removed when this process ends."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-open-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)

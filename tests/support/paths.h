@@ -1,5 +1,5 @@
-// Where the tests find their files. In a source of their own, so that what a test compiles to does
-// not depend on the folder it lies in.
+// Where the tests find their files. In its own source file, so that a test's object code does not
+// depend on the folder it lies in.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ def resident_bytes(pid):
 
 
 def adopt_orphans():
-    """From now on whoever loses its parent becomes a child of this process."""
+    """From now on, orphaned processes become children of this process."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -43,7 +43,7 @@ def name_of(pid):
 
 
 def orphans():
-    """The names of processes that outlive who started them; REQUIRES that no child is to be waited for."""
+    """The names of processes that outlive their parents; REQUIRES that this process has no child left to wait for."""
     deadline = time.monotonic() + ORPHANS_END_WITHIN
     while True:
         reap()

@@ -1,10 +1,8 @@
-"""The shipped board as a test wants it: of today, and with some evidence.
-
+"""The shipped board made suitable for tests: current, and with some evidence.
 The repository holds no evidence, and after a change of the measurement revision its board is stale until
-it is measured again. Tests of what commands do with a board are about neither: they get a copy whose
-rows pass for today's, with the evidence of tests/support/evidence/, real documents of the sample
-entrants cut down to few repetitions and few counts.
-
+it is measured again. Tests of the commands that use a board depend on neither. They get a copy whose rows pass
+for current, with the evidence of tests/support/evidence/: real documents of the sample entrants, cut down to
+few repetitions and few counts.
 As a program: shipped_board.py ROOT RESULTS. Uses only the standard library.
 """
 import hashlib
@@ -25,7 +23,7 @@ def sha256(path):
 
 
 def pass_for_todays(root, board):
-    """Changes the rows of a board, parsed, so that none is stale."""
+    """Changes the rows of a parsed board so that none is stale."""
     sheets = {json.loads(p.read_text())["name"]: sha256(p) for p in root.glob("gpus/*.json")}
     for entry in board["entries"]:
         cell, score = entry["cell"], entry["score"]
@@ -36,7 +34,7 @@ def pass_for_todays(root, board):
 
 
 def copy_results(root, results):
-    """A results folder, which is made: the board, published grades and the rankings."""
+    """Makes a results folder with the board, published grades and the rankings."""
     shutil.copytree(root / "results", results, ignore=shutil.ignore_patterns("runs", "cells", "site", ".lock"))
     evidence = root / "tests" / "support" / "evidence"
     shutil.copytree(evidence, results / "cells")

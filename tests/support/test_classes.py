@@ -17,7 +17,8 @@ def has_tests(node):
 
 
 def is_case(node):
-    """Not a mixin, whose tests are those of the classes that take them. What is not of this file is a case."""
+    """Whether a class is a test case, not a mixin whose tests run in the classes that use it.
+    A base class from another file counts as a test case."""
     return any(is_case(classes[base.id]) if isinstance(base, ast.Name) and base.id in classes else True
                for base in node.bases)
 

@@ -1,5 +1,4 @@
-"""Answers that compile in no time: every function says that it is not supported.
-
+"""Answers that compile almost instantly: every function reports that it is not supported.
 Uses only the standard library.
 """
 import json
@@ -9,7 +8,7 @@ ENOTSUP = 2  # ASSAY_ENOTSUP
 
 def source_of(root, challenge, remark):
     spec = json.loads((root / "challenges" / challenge / "spec.json").read_text())
-    # Whatever the arguments are, they are not looked at.
+    # The arguments are never looked at.
     functions = [f'extern "C" int {name}() {{ return {ENOTSUP}; }}\n' for name in spec["symbols"]["required"]]
     return "".join(functions) + f"// {remark}\n"
 
@@ -19,7 +18,7 @@ def challenges_of(root):
 
 
 def submit(root, submissions, models, challenges, same=False):
-    """Each model has an answer to each challenge. With `same` they differ in nothing: one is built."""
+    """Gives each model an answer to each challenge. With `same` all answers are identical, so only one is built."""
     for model in models:
         for challenge in challenges:
             folder = submissions / model / challenge

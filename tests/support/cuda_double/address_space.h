@@ -19,7 +19,7 @@ struct Range {
   bool contains(const Range& r) const {
     return r.begin >= begin && r.begin - begin <= bytes && r.bytes <= bytes - (r.begin - begin);
   }
-  // Of the bytes that both have.
+  // The bytes that both ranges share.
   std::uint64_t overlap(const Range&) const;
 };
 
@@ -27,10 +27,10 @@ class AddressSpace {
  public:
   void reserve(const Range& range) { reservations_.push_back(range); }
 
-  // kOutOfMemory when all physical memory would exceed `capacity`.
+  // kOutOfMemory if all physical memory together would exceed `capacity`.
   CUresult create(std::uint64_t bytes, std::uint64_t capacity, CUmemGenericAllocationHandle*);
-  // The range is of one reservation, and nothing of it is mapped; `offset` counts from the begin of
-  // the physical allocation. kNotSupported when these physical bytes are mapped elsewhere.
+  // The range lies in one reservation and no part of it is mapped. `offset` counts from the start
+  // of the physical allocation. kNotSupported if these physical bytes are mapped elsewhere.
   CUresult map(const Range&, std::uint64_t offset, CUmemGenericAllocationHandle);
   // The range consists of whole mappings. `flags`: 0 no access, 1 reads, 3 reads and writes.
   CUresult set_access(const Range&, int flags);

@@ -31,7 +31,7 @@ struct State {
   std::mutex mutex;
   Faults faults;
   std::unique_ptr<SimulatedGpu> gpu = std::make_unique<SimulatedGpu>();
-  std::uint64_t generation = 1;  // of gpu: contexts of an earlier one are not current
+  std::uint64_t generation = 1;  // of gpu: contexts of an older generation are not current
 };
 
 Faults faults_of_environment() {
@@ -126,7 +126,7 @@ void assay_cuda_double_reset() {
   using namespace assay::gpu;
   const std::lock_guard lock(state().mutex);
   state().faults = {};
-  state().gpu = nullptr;  // before the next: both would reserve the device's addresses
+  state().gpu = nullptr;  // before the next one is made: both would reserve the device's addresses
   state().gpu = std::make_unique<SimulatedGpu>();
   ++state().generation;
 }

@@ -1,5 +1,6 @@
-// What every exported function does around its own work: faults on purpose, the state that the
-// driver and the context must be in, exceptions as codes. Calls of several threads take turns.
+// What every exported function does around its own work: it injects faults, checks the state that
+// the driver and the context must be in, and turns exceptions into codes. Calls from several
+// threads take turns.
 #pragma once
 
 #include <mutex>
@@ -16,13 +17,13 @@ enum class Needs {
   context,  // a context that is current in this thread and not broken
 };
 
-// Holds the lock of the driver while it lives.
+// Holds the driver's lock for its lifetime.
 class Call {
  public:
-  // Never returns when the call is to hang.
+  // Never returns if the call is to hang.
   Call(const char* function, Needs needs);
 
-  // The code that the function returns without doing anything, if so.
+  // The code to return at once, without doing anything, if any.
   std::optional<CUresult> refusal() const { return refusal_; }
   SimulatedGpu& gpu() const;
 
@@ -35,7 +36,7 @@ class Call {
 CUcontext current_context();
 void set_current_context(CUcontext);
 
-// The code for the exception that is being handled. Says on stderr what no code tells.
+// The code for the exception being handled. Prints on stderr what the code does not tell.
 CUresult code_of_exception(const char* function);
 
 // `action` takes the SimulatedGpu and returns the CUresult. `function` is __func__.

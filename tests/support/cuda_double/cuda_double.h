@@ -6,26 +6,27 @@
 // succeeds, and every later call that needs a context returns the fault.
 //
 // Where the double differs from a driver:
-// - Memory exists as soon as its addresses are reserved. Copies and fills outside mapped and
-//   accessible memory fail; a kernel's accesses do only outside the reservation.
-// - Reserved addresses are never those that were wished for.
+// - Memory exists as soon as its addresses are reserved. Copies and fills fail outside mapped and
+//   accessible memory; a kernel's accesses fail only outside the reservation.
+// - A reservation never gets the addresses it asks for.
 // - A physical allocation is mapped once. A second mapping of the same bytes is not supported.
 // - A kernel cannot access host memory that cuMemHostAlloc returned.
-// - Time is simulated: only launches, copies and fills take some. Matrix units are far
-//   slower than any.
-// - The double's device takes the addresses of any other sim::Device in its process: whichever is
+// - Time is simulated: only launches, copies and fills take any. Matrix units are far
+//   slower than real ones.
+// - The double's device uses the same addresses as any other sim::Device in its process: whichever is
 //   made second fails.
 //
-// Faults are a text, see support/faults.h. Calls count from 1 since the faults were set. The
-// environment variable ASSAY_CUDA_DOUBLE holds the text at first; a text there that is no fault
-// text ends the process.
+// Faults are given as text, see support/faults.h. Calls count from 1 since the faults were set.
+// The environment variable ASSAY_CUDA_DOUBLE holds the initial text; if it is not a valid fault
+// text, the process exits.
 #pragma once
 
 #define ASSAY_CUDA_DOUBLE_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Replaces all faults; "" removes them. Returns 0; 1, after a line on stderr, and without a change
-// when `text` is no fault text.
+// Replaces all faults; "" removes them. Returns 0. If `text` is not a valid fault text, changes
+// nothing, prints a line on stderr and returns 1.
 ASSAY_CUDA_DOUBLE_EXPORT int assay_cuda_double_faults(const char* text);
 
-// Everything becomes as before cuInit, without faults. All handles and addresses are void.
+// Resets everything to the state before cuInit, without faults. All handles and addresses become
+// invalid.
 ASSAY_CUDA_DOUBLE_EXPORT void assay_cuda_double_reset();

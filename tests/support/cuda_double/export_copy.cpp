@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kDeviceBytesPerSecond = 4.8e12, kHostBytesPerSecond = 64e9;  // gpus/h200.json
 
-// Lets the time pass that moving so many bytes takes, if `moved`.
+// If `moved`, advances the time by what moving that many bytes takes.
 CUresult finish(SimulatedGpu& gpu, bool moved, std::size_t bytes, double bytes_per_second) {
   if (!moved) return kInvalidValue;
   gpu.seconds += static_cast<double>(bytes) / bytes_per_second;

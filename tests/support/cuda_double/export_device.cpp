@@ -1,4 +1,4 @@
-// Initialisation, the device, its context.
+// Initialisation, the device and its context.
 #include <algorithm>
 #include <cstring>
 #include <utility>

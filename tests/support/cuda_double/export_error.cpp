@@ -1,4 +1,4 @@
-// Names and texts of results, as a driver has them.
+// Names and texts of results, the same as the driver's.
 #include <algorithm>
 #include <iterator>
 
@@ -52,7 +52,7 @@ constexpr ErrorText kErrors[] = {
     {kUnknown, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-// As the driver has it: a code that it does not know gives a null pointer.
+// As in the driver, an unknown code gives a null pointer.
 CUresult look_up(CUresult code, const char** text, const char* ErrorText::*field) {
   if (text == nullptr) return kInvalidValue;
   const auto* const row = std::ranges::find(kErrors, code, &ErrorText::code);

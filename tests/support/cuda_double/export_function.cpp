@@ -1,4 +1,4 @@
-// What is known of a kernel, and what may be set.
+// A kernel's attributes: reading them, and setting those that may be set.
 #include <algorithm>
 #include <optional>
 
@@ -7,7 +7,7 @@
 namespace assay::gpu {
 namespace {
 
-constexpr std::uint32_t kMaxRegisters = 255;  // a thread
+constexpr std::uint32_t kMaxRegisters = 255;  // per thread
 
 std::optional<std::uint64_t> attribute_of(const CUfunc_st& function, const sim::KernelInfo& info,
                                           int attribute) {

@@ -8,9 +8,9 @@
 namespace assay::gpu {
 namespace {
 
-// Every scheduler of a multiprocessor issues one instruction a clock; gpus/h200.json.
+// Every scheduler of a multiprocessor issues one instruction per clock; see gpus/h200.json.
 constexpr double kInstructionsPerSecond = sim::kMultiprocessors * 4 * 1.98e9, kLaunchSeconds = 3e-6;
-// Matrix units are slow: who measures them for some milliseconds has little to simulate.
+// Matrix units are slow, so that measuring them for some milliseconds takes little simulation.
 constexpr double kTensorFlopsPerSecond = 5e7;
 
 CUresult code_of(sim::LaunchStatus status) {
@@ -28,7 +28,7 @@ CUresult code_of(sim::LaunchStatus status) {
   return kUnknown;
 }
 
-// Whether the kernel never ran, so that the context is as it was.
+// Whether the kernel never ran, which leaves the context unchanged.
 bool was_refused(sim::LaunchStatus status) {
   return status == sim::LaunchStatus::invalid_configuration ||
          status == sim::LaunchStatus::too_large_cooperative ||

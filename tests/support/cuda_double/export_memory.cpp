@@ -1,4 +1,4 @@
-// Host memory, device memory and what is reserved, mapped and accessible of it.
+// Host memory, and device memory: what is reserved, mapped and accessible.
 #include <algorithm>
 #include <bit>
 
@@ -57,7 +57,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes, std::size_
     if (flags != 0 || (alignment != 0 && !std::has_single_bit(alignment))) return kInvalidValue;
     const std::uint64_t step = std::max<std::uint64_t>(alignment, kGranularity);
     if (bytes > kMemoryBytes || step > kMemoryBytes) return kOutOfMemory;
-    // The simulator aligns to less: a part of this allocation is aligned as it should be.
+    // The simulator aligns less strictly: allocate `step` bytes more, so that an aligned range of
+    // `bytes` fits.
     const std::uint64_t begin = gpu.device().allocate(bytes + step);
     if (begin == 0) return kOutOfMemory;
     *address = (begin + step - 1) / step * step;

@@ -60,7 +60,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   });
 }
 
-// An event that was never recorded is over, as with the driver.
+// An event that was never recorded counts as complete, as with the driver.
 CUresult cuEventQuery(CUevent event) {
   return call(__func__, Needs::context,
               [&](SimulatedGpu& gpu) { return gpu.events.has(event) ? kSuccess : kInvalidHandle; });

@@ -1,5 +1,5 @@
-// The exported functions, declared from the list in gpu/driver.h: a definition with other
-// parameters does not compile, and one that is missing does not link.
+// The exported functions, declared from the list in gpu/driver.h: a definition with different
+// parameters does not compile, and a missing one does not link.
 #pragma once
 
 #include "gpu/driver.h"

@@ -1,5 +1,5 @@
-// What a handle of the API points to: objects that stay where they are, and a test whether a
-// pointer is one of them.
+// The objects behind the API's handles. They never move, and a pointer can be checked for being one
+// of them.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Handles {
   bool has(const T* handle) const {
     return std::ranges::any_of(objects_, [&](const T& o) { return &o == handle; });
   }
-  // The first that the predicate holds for, or null.
+  // The first object that satisfies the predicate, or null.
   template <class Predicate>
   T* find(Predicate predicate) {
     const auto found = std::ranges::find_if(objects_, predicate);

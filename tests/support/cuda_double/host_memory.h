@@ -14,7 +14,7 @@ namespace assay::gpu {
 
 class HostMemory {
  public:
-  // Zeros, aligned to a page. Throws std::bad_alloc.
+  // Zeroed and page-aligned. Throws std::bad_alloc.
   void* allocate(std::size_t bytes) {
     void* const memory = ::operator new(bytes, kPage);
     blocks_.push_back({std::unique_ptr<void, Free>(memory), bytes});

@@ -7,10 +7,10 @@ namespace assay::gpu {
 
 class JitLog {
  public:
-  // The options of cuModuleLoadDataEx; all but those of the error log are ignored.
+  // The options of cuModuleLoadDataEx. Only those of the error log are used.
   JitLog(unsigned options, const int* names, void** values);
 
-  // Cut to what has room, NUL included. Stores how many bytes there are, as the driver does.
+  // Cut to fit the buffer, including the NUL. Stores the number of bytes, as the driver does.
   void write(std::string_view text) const;
 
  private:

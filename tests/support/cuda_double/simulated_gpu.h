@@ -1,4 +1,4 @@
-// All that the double knows: one driver, one device, one context.
+// The double's whole state: one driver, one device, one context.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct CUmod_st {
 };
 struct CUfunc_st {
   sim::KernelId id = 0;
-  std::optional<std::uint64_t> max_dynamic_shared;  // bytes, once cuFuncSetAttribute said so
+  std::optional<std::uint64_t> max_dynamic_shared;  // bytes, if set by cuFuncSetAttribute
 
-  // Without that attribute static and dynamic shared memory together have 48 KiB.
+  // Without that attribute, static and dynamic shared memory together are limited to 48 KiB.
   std::uint64_t dynamic_shared_limit(const sim::KernelInfo&) const;
 };
 
@@ -44,7 +44,7 @@ struct SimulatedGpu {
   AddressSpace addresses;
   HostMemory host;
 
-  // Made when first asked for. Throws std::runtime_error when its addresses are taken.
+  // Made on first use. Throws std::runtime_error if its addresses are taken.
   sim::Device& device();
   // The default stream is null.
   bool has_stream(CUstream stream) const { return stream == nullptr || streams.has(stream); }

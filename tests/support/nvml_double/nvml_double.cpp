@@ -68,7 +68,7 @@ nvmlDevice_t device() {
 
 enum class Needs { nothing, library, device };
 
-// Around what every function does: faults on purpose, and what it needs.
+// What every function does around its own work: injects faults and checks the required state.
 template <class Action>
 nvmlReturn_t call(const char* function, Needs needs, nvmlDevice_t of, Action action) {
   std::unique_lock lock(only().mutex);

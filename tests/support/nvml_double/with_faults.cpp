@@ -1,4 +1,4 @@
-// The double, which this library depends on, has these faults from the first call.
+// The double, which this library depends on, has these faults from the first call on.
 #include <cstdlib>
 
 namespace {
