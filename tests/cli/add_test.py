@@ -1,5 +1,4 @@
-"""`assay add`, from what a model replied to the board: extraction, attempts, facts about who answered.
-
+"""`assay add`, from a model's reply to the board: extraction, attempts, facts about who answered.
 Usage: add_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json
@@ -106,7 +105,7 @@ class FromChatToBoard(Case):
         shown = self.assay("show", "r", CHALLENGE, "--results", self.results)
         self.assertIn("a reference, not a model", shown)
 
-        # Mean of attempts: the one without an answer counts as 0.
+        # Mean of the attempts: one without an answer counts as 0.
         totals = [cells["m", a]["score"]["total"] for a in "123"]
         mean = re.search(r"attempts: 3, mean ([\d.]+) \(", self.assay("show", "m", CHALLENGE, "--results", self.results))
         self.assertAlmostEqual(float(mean[1]), sum(totals) / 3, delta=0.051)
@@ -124,7 +123,7 @@ class FromChatToBoard(Case):
         self.assertIn("3: no answer", (self.results / "RANKINGS.md").read_text())
         self.report("--check")
 
-        # What is said of a model may change: no cell is stale, the documents are, until the next report.
+        # A model's description may change. No cell becomes stale; the documents do, until the next report.
         self.file("submissions/m/model.json", '{"name": "Renamed"}')
         said = self.report("--check", expect=1)
         self.assertIn("scoreboard.json describes models as they were", said)
@@ -133,7 +132,7 @@ class FromChatToBoard(Case):
         self.assertIn("| m | Renamed | ", readme.read_text())
         self.assertEqual(self.board()["models"]["m"], {"name": "Renamed"})
         self.assertEqual({k: e["cell"] for k, e in self.cells().items()}, {k: e["cell"] for k, e in cells.items()})
-        # The description goes where the cells go.
+        # The description is merged along with the cells.
         other = self.folder / "other"
         self.assay("merge", self.results, "--results", other)
         merged = json.loads((other / "scoreboard.json").read_text())

@@ -1,8 +1,7 @@
-"""Thrust and CUB on the simulator: right results, and nothing to be found.
+"""Thrust and CUB on the simulator: right results and no findings.
 
-Usage: algorithms_test.py ASSAY ROOT [unittest arguments]. Skipped without NVIDIA's compiler, which takes a
-minute for the program.
-"""
+Usage: algorithms_test.py ASSAY ROOT [unittest arguments]. Skipped without NVIDIA's compiler, which takes a minute for
+the program. """
 import unittest
 
 from sim_test import CACHING_NVCC, NVCC, PROGRAMS, Case

@@ -1,7 +1,6 @@
-"""assay ask against a server of the protocol, over real sockets: what it makes of every kind of reply.
+"""assay ask against a server of the protocol, over real sockets: how it handles every kind of reply.
 
-Usage: ask_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
-"""
+Usage: ask_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. """
 import json
 import os
 import pathlib
@@ -66,7 +65,7 @@ class Case(unittest.TestCase):
         return [line["kind"] for line in self.conversation(*args, **options)]
 
     def tearDown(self):
-        """Nowhere is the key, and nothing is left over."""
+        """The key is nowhere, and nothing is left over."""
         for path in self.folder.rglob("*"):
             if path.is_file():
                 self.assertNotIn(KEY.encode(), path.read_bytes(), path)
@@ -181,7 +180,7 @@ class Replies(Case):
         subprocess.run([ASSAY, "--root", ROOT, *shlex.split(add.replace("--block N", "--block 2"))], check=True,
                        capture_output=True)
         self.assertIn("// other", (self.attempt("two-blocks") / "submission.cpp").read_text())
-        # That was the sample.
+        # The block that was added counts as the sample.
         self.assertIn("1 were there before", self.ask("two-blocks"))
         self.assertEqual(self.kinds("two-blocks"), ["begin", "request", "reply"])
         self.assertEqual(len(self.server.requests), 1)
@@ -200,7 +199,7 @@ class Endpoints(Case):
         del environment["THE_KEY"]
         said = self.ask("tiny", url="https://api.example.invalid/v1", environment=environment, expect=2)
         self.assertIn("THE_KEY is not set", said)
-        said = self.ask("tiny", environment=environment, expect=2)  # on this machine none may be needed
+        said = self.ask("tiny", environment=environment, expect=2)  # this test needs none on this machine
         self.assertIn("no key was sent: put it into THE_KEY", said)
 
     def test_who_is_not_there_is_told_at_once(self):
@@ -246,7 +245,7 @@ class Samples(Case):
     def test_what_is_there_is_not_asked_again(self):
         self.ask("tiny", "--samples", 2, "--challenge", OTHER, "--seed", 10)
         self.assertEqual(len(self.server.requests), 4)
-        for challenge in (CHALLENGE, OTHER):  # in the order of the samples, whoever was first
+        for challenge in (CHALLENGE, OTHER):  # in the order of the samples, whichever was first
             for number in (1, 2):
                 self.assertIn(f"seed {9 + number}",
                               (self.attempt("tiny", number, challenge) / "submission.cpp").read_text())
@@ -280,7 +279,8 @@ class Samples(Case):
         return process.returncode, said
 
     def test_after_a_kill_it_goes_on(self):
-        # One at a time: the first two are answered when the third is asked, and that one is not until the kill.
+        # One at a time: the first two are answered by the time the third is asked, and the kill comes before its
+        # answer.
         args = ("stalls-at-3", "--samples", 4, "--parallel", 1, "--seed", 1)
         status, _ = self.interrupted(signal.SIGKILL, 3, *args)
         self.assertEqual(status, -signal.SIGKILL)
@@ -319,7 +319,7 @@ class FullDisk(Case):
         elsewhere.mkdir()
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, ROOT / "tests" / "support" / "faulty_system.c",
                         "-ldl"], check=True)
-        # The reply takes a while; the disk is full before it is there.
+        # The reply takes a while; the disk is full before it arrives.
         process = subprocess.Popen(
             self.command("slow"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env=self.environment(LD_PRELOAD=str(library), FAULTS_FULL=str(self.submissions), FAULTS_WHEN=str(marker),

@@ -25,7 +25,7 @@ class Attack(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def attacks_of_its_own(self, header, code):
-        """A folder of attacks with the usual neighbour and one attack, X01."""
+        """A new folder of attacks with the usual neighbour and one attack, X01."""
         for name in ("neighbour_honest", "shared", "targets"):
             shutil.copytree(ATTACKS / name, self.folder / name)
         (self.folder / "X01_own").mkdir()
@@ -78,7 +78,7 @@ class Attack(unittest.TestCase):
         self.assertRegex(shown.stdout.splitlines()[-1], r"0 of 1 canaries reported, BLIND to leftovers$")
 
     def test_the_canaries(self):
-        """Those that need no quiet machine."""
+        """The attacks that need no quiet machine."""
         shown = assay("Y01", "Y02", "Y03", "Y05", "Y06", "Y07", "Y08", "Y09")
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
         self.assertRegex(shown.stdout.splitlines()[-1], r"8 of 8 canaries reported$")
@@ -99,7 +99,7 @@ class Attack(unittest.TestCase):
         self.assertEqual(shown.returncode, 1, shown.stderr)
         self.assertRegex(shown.stdout, r"X01 +own +SV +honest .*UNEXPECTED: honest is wrong")
         self.assertRegex(shown.stdout.splitlines()[-1], r"^0 of 1 attacks caught \(0\.0 %\), 0 skipped; ")
-        self.assertIn("[1/1] X01 own: honest", shown.stderr)  # progress, in a pipe too
+        self.assertIn("[1/1] X01 own: honest", shown.stderr)  # progress is printed in a pipe too
 
     def test_points_over_the_twin_are_seen(self):
         header = "// attack: has scratch that its twin has, and hides it\n// challenge: fused_softmax_topk\n"

@@ -1,8 +1,7 @@
-"""Every tier of isolation, in the surroundings that people have, against the attacks that it promises to hold.
-
+"""Every tier of isolation, in the surroundings that people have, against the attacks that it promises to stop.
 Usage: attack_tiers_test.py ASSAY ROOT [--in SURROUNDINGS]... [arguments for assay attack]. Without arguments
 the whole suite runs in each, which takes hours; with --fast, half an hour. Needs root. Surroundings that this
-machine does not permit are said and left out; where only one is left the test is skipped (77).
+machine does not permit are reported and left out; if only one is left, the test is skipped (77).
 """
 import argparse
 import os
@@ -13,7 +12,7 @@ import tempfile
 
 SUPPORT = pathlib.Path(__file__).resolve().parent.parent / "support"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
-# A mount of all there is, and a root of it: namespaces are then harder to get.
+# Mounts the whole file system again and changes root into it, which makes namespaces harder to get.
 CHROOT = ["unshare", "--mount", "--", "sh", "-c",
           'mount --make-rprivate / && mount --rbind / "$0" && exec chroot "$0" "$@"']
 SURROUNDINGS = {
@@ -27,7 +26,7 @@ SURROUNDINGS = {
 
 
 def run(assay, root, name, arguments):
-    """What assay attack ended with, and its last line."""
+    """The exit status of assay attack, and its last line."""
     prefix, tier = SURROUNDINGS[name]
     with tempfile.TemporaryDirectory(prefix="assay-tiers-") as folder:
         os.chmod(folder, 0o777)
@@ -57,7 +56,7 @@ def main():
     held = failed = 0
     for name in options.names or SURROUNDINGS:
         done = run(options.assay.resolve(), options.root.resolve(), name, arguments)
-        # 2: this tier cannot be had here; 77: nor can these surroundings.
+        # 2: this tier is not available here; 77: nor are these surroundings.
         if done.returncode in (2, 77) and "attacks caught" not in done.stdout:
             print(f"{name}: left out")
             continue

@@ -1,8 +1,7 @@
 """assay check and assay grade, driven from outside: right, wrong and hostile answers.
 
-Usage: check_test.py ASSAY ROOT [--slow] [unittest arguments]. Uses only the standard library. With --slow it puts the
-shipped right answers to every challenge, in both languages, to the public cases; without it does the rest.
-"""
+Usage: check_test.py ASSAY ROOT [--slow] [unittest arguments]. Uses only the standard library. With --slow it runs the
+shipped right answers to every challenge, in both languages, on the public cases; without it, everything else. """
 import json
 import os
 import pathlib
@@ -31,7 +30,7 @@ def softmax(body):
 
 
 def violations(value, schema, whole, at=""):
-    """Of what these schemas use. The unit tests hold the documents against the whole of them."""
+    """Checks only the JSON Schema features that these schemas use. The unit tests check the documents in full."""
     if "$ref" in schema:
         schema = {**whole["definitions"][schema["$ref"].rsplit("/", 1)[1]], **{k: v for k, v in schema.items() if k != "$ref"}}
     kinds = schema.get("type", [])
@@ -68,7 +67,7 @@ class Case(unittest.TestCase):
         return document
 
     def check(self, *args, expect=0):
-        """The objects that check prints, one for each answer."""
+        """The objects that check prints, one per answer."""
         lines = self.assay("check", *args, "--json", expect=expect).stdout.splitlines()
         return [self.held(json.loads(line), "check.schema.json") for line in lines]
 
@@ -82,7 +81,7 @@ class Case(unittest.TestCase):
         return path
 
     def same_as_a_run(self, challenge, device, *options):
-        """The grade of the shipped answer, but for what a clock measures, beside the cell that a run makes of it."""
+        """Compares the grade of the shipped answer with the cell of a run, except for what a clock measures."""
         options = ["--device", device, "--seed", "7", *options]
         document = self.grade(TEXTBOOK / challenge, *options)
         results = self.folder / "results"
@@ -113,7 +112,7 @@ class Check(Case):
                 self.assertEqual((document["challenge"], document["passed"], document["wrong"]), (challenge, True, 0))
                 self.assertEqual(document["verdict"], "OK")
                 self.assertGreater(document["speed"]["seconds"], 0)
-                # Of one small shape on a machine that may be busy: which is larger says nothing.
+                # One small shape on a machine that may be busy: which time is larger says nothing.
                 for name in ("naive_seconds", "par_seconds"):
                     self.assertGreater(document["speed"][name], 0)
                 self.assertIn("scratch_bytes", document["memory"])
@@ -148,7 +147,7 @@ class Check(Case):
                                 ('#include "abi.h"\nint nothing;', "LE")):
             with self.subTest(verdict):
                 [document] = self.check(self.write("answer.cpp", source), "-c", SOFTMAX, expect=1)
-                self.assertIn(document["verdict"], (verdict, verdict + "-idle"))  # on a machine that is busy
+                self.assertIn(document["verdict"], (verdict, verdict + "-idle"))  # if the machine is busy
                 self.assertLessEqual(len(document["feedback"].encode()), 8000)
 
     def test_a_skeleton_supports_nothing_and_fails(self):

@@ -33,17 +33,17 @@ UNUSED = "  (void)ctx; (void)p; (void)logits; (void)idx; (void)prob; (void)lse;\
 
 
 def body(text):
-    """An answer that does this and nothing else."""
+    """An answer that does only this."""
     return f"{INCLUDES}{SIGNATURE} {{\n{UNUSED}{text}\n  return ASSAY_OK;\n}}\n"
 
 
 def around_plain(text, includes=""):
-    """An answer of this, which may call the right one as honest()."""
+    """An answer with this body, which may call the right one as honest()."""
     return f"{includes}\n#define softmax_topk honest\n{PLAIN}\n#undef softmax_topk\n{SIGNATURE} {{\n{text}\n}}\n"
 
 
 def wire_constant(name):
-    """A number of what harness and worker agree on."""
+    """A constant of the protocol between harness and worker."""
     found = re.search(rf"\b{name} = (\d+)\b", (ROOT / "src" / "wire" / "worker.h").read_text())
     return int(found[1])
 
@@ -79,7 +79,7 @@ class Case(unittest.TestCase):
         return json.loads((self.results / "scoreboard.json").read_text())
 
     def evidence(self, results):
-        """Of every cell on the board, in its order."""
+        """The evidence of every cell on the board, in the board's order."""
         board = json.loads((results / "scoreboard.json").read_text())
         return [json.loads((results / e["evidence"]["path"]).read_text()) for e in board["entries"]]
 
@@ -133,7 +133,7 @@ class GoodRun(Case):
         self.assertFalse(self.results.exists())
 
     def test_the_replay_line_that_is_shown_replays(self):
-        """As it stands, in a shell, where the answer is."""
+        """Runs the line as shown, in a shell, in the answer's folder."""
         root = self.folder / "root"
         root.mkdir()
         for name in ("challenges", "include"):
@@ -192,7 +192,7 @@ class GoodRun(Case):
         export = ["export", "jsonl", "--table", "attempts", "--results", self.results]
         row = json.loads(self.assay(*export))
         self.assertEqual((row["functions"], row["highest_complexity"], row["compiler_warnings"]), (1, 4, 1))
-        # From the cache they are the same.
+        # Results from the cache are identical.
         self.run_all()
         again = self.evidence(self.results)[0]["cell"]
         self.assertTrue(again["build"]["cached"])
@@ -207,7 +207,7 @@ class GoodRun(Case):
 
 
 class Stale(Case):
-    """What other rules than today's measured is measured again, and nothing else."""
+    """What was measured under older rules is measured again, and nothing else."""
 
     def setUp(self):
         super().setUp()
@@ -273,9 +273,9 @@ class Stale(Case):
 
 
 class BadSubmission(Case):
-    """Each fault has its own verdict and message, and costs nobody else anything: all are graded in one run."""
+    """Each fault has its own verdict and message and affects no other answer: all are graded in one run."""
 
-    FAULTS = {  # the answer, its verdict, and what is said of it
+    FAULTS = {  # the answer, its verdict and its message
         "compile_error": ("""int f( {
 #error \x1b[31mred
 """, "CE", "submission.cpp:1"),
@@ -293,7 +293,7 @@ namespace { struct X { X() { exit(0); } } x; }
 """ + body(""), "LE", "while loading"),
         "forbidden_system_call": (body("  if (fork() == 0) for (;;) {}"), "SV", "system call"),
         "flood_of_output": (body('  for (;;) if (write(1, "spam spam spam spam", 19) < 0) return 0;'), "OLE", "64 KiB"),
-        # Of C and C++ they can be loaded; others cannot, such as one that assay itself is linked with.
+        # The libraries of C and C++ can be loaded; others cannot, such as one that assay itself is linked with.
         "installed_library": (around_plain(r"""
   if (dlopen("libcrypto.so.3", RTLD_NOW) || !dlopen("libm.so.6", RTLD_NOW)) abort();
   return honest(ctx, p, logits, idx, prob, lse);""", r"""
@@ -322,7 +322,7 @@ namespace { struct X { X() { exit(0); } } x; }
                     self.assertIn(message, shown)
                 self.assertNotIn("\x1b[31m", shown)
         self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
-        # By the kernel's word where answers have memory groups, else by the failed allocation.
+        # The kernel reports it if answers have memory groups; otherwise the failed allocation does.
         groups = "cgroup version" in self.assay("doctor")
         self.assertEqual(self.entry("out_of_memory")["score"]["verdict"], "MLE" if groups else "RE")
 
@@ -376,10 +376,10 @@ class BadUsage(Case):
                 self.assertTrue(text.lstrip().startswith(what), text[:200])
                 self.assertRegex(text, rf"(?m)^Usage: \S+ {command}\b")
                 self.assertRegex(text, r"(?m)^Exit status:")
-                self.assertRegex(text, rf"(?m)^  assay {command}\b")  # an example
+                self.assertRegex(text, rf"(?m)^  assay {command}\b")  # an example of the command
 
     def commands_of_the_sources(self):
-        """What is added to the program with a description; hidden commands have none in --help."""
+        """The commands that the sources add with a description; hidden ones have none in --help."""
         added = set()
         for path in (ROOT / "src" / "cli").glob("*.cpp"):
             added |= set(re.findall(r'add_subcommand\(\s*"(\w+)"', path.read_text()))
@@ -401,7 +401,7 @@ class CopiedRoot(Case):
 
 class Pace(CopiedRoot):
     def budget_of(self, times, seconds):
-        """The seconds a small training got, when par's time for a smaller one sets the pace."""
+        """The seconds that a small training got, with a pace set by par's time for a smaller one."""
         small = {"entry": "train", "config": {"V": 32, "L": 1, "ff": 128, "T": 32}, "n_docs": 64, "held_out": 4,
                  "corpus": {"kind": "lag", "lag": 1}}
         file = ROOT / "challenges" / "ternary_training" / "spec.json"
@@ -442,7 +442,7 @@ class Together(CopiedRoot):
   static int large = 0;
   if (p->V == 128256 && ++large == 3) __builtin_trap();
   return honest(ctx, p, logits, idx, prob, lse);""")
-        self.submit("aaron", PLAIN + "// aaron\n")  # the first is timed alone
+        self.submit("aaron", PLAIN + "// aaron\n")  # this one is timed alone
         self.submit("alice", PLAIN)
         self.submit("bad", late)
         self.submit("carol", PLAIN + "// carol\n")
@@ -471,14 +471,15 @@ class Together(CopiedRoot):
         self.submit("alice", PLAIN)
         self.submit("bob", PLAIN + "// bob\n")
         self.run_all(root=self.root)
-        for model in ("aaron", "alice", "bob"):  # timed alone, and together
+        for model in ("aaron", "alice", "bob"):  # once timed alone, once together
             self.assertEqual(self.entry(model)["score"]["verdict"], "JE")
             self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
 
 
 class Memory(CopiedRoot):
     def test_what_an_answer_keeps_is_counted_whatever_ran_before(self):
-        """A block from the first call on: after other cases in the same process it would be no growth."""
+        """The answer keeps a block from its first call on: after other cases in the same process it would not count as
+        growth."""
         kept = around_plain("""
   static const std::vector<char> kept(16 << 20, 1);
   return kept[0] == 1 ? honest(ctx, p, logits, idx, prob, lse) : ASSAY_EINVAL;""", "#include <vector>")
@@ -503,7 +504,7 @@ class Memory(CopiedRoot):
 
 
 class OwnTests(CopiedRoot):
-    """Tests that a submission ships are run on the challenge's implementations, right and wrong."""
+    """Tests that a submission ships run on the challenge's implementations, right and wrong."""
 
     CURIOUS = """
 #include "abi.h"
@@ -528,7 +529,7 @@ extern "C" int assay_self_test(assay_ctx*) {
 """
 
     def verdicts_of(self, tests):
-        """Of each model's tests those of naive, par and wrong_secret, which is naive with a local symbol more."""
+        """Each model's tests on naive, par and wrong_secret, which is naive plus a local symbol."""
         challenge = self.root / "challenges" / "layer_norm_backward"
         spec = json.loads((challenge / "spec.json").read_text())
         spec.pop("random", None)
@@ -636,7 +637,7 @@ class Storage(Case):
             self.assertIn(str(cache), self.show("bob"))
             self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
             (cache / "filler2.tmp").write_bytes(b"x" * self.free_bytes(cache))
-            self.run_all("--cache", cache)  # without any room the work is done elsewhere
+            self.run_all("--cache", cache)  # with no room left, the work is done elsewhere
             self.assertEqual(self.entry("bob")["score"]["verdict"], "OK")
         finally:
             subprocess.run(["umount", "-l", cache], check=True)
@@ -692,7 +693,7 @@ class Storage(Case):
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        # A cell may be stored without being on the board yet: the run completes it.
+        # A cell may be stored but not yet on the board: the run completes it.
         done = self.by_cell()
         self.assertGreaterEqual(len(done), 1)
         self.assertLess(len(done), 4)

@@ -36,7 +36,7 @@ class OnTheShippedBoard(unittest.TestCase):
         return done.stdout if expect == 0 or done.stdout else done.stderr
 
     def told(self, *arguments):
-        """What goes to stderr."""
+        """What the command prints to stderr."""
         return subprocess.run([ASSAY, "--root", self.root, *arguments], cwd=self.root, capture_output=True, text=True,
                               check=True).stderr
 
@@ -178,7 +178,7 @@ class Export(OnTheShippedBoard):
             self.assertEqual(float(row["score"]), entry["score"]["total"])
         cells = {(r["model"], r["challenge"], r["device"]): r for r in self.rows("--table", "cells")}
         self.assertEqual(cells["flawed", "fused_softmax_topk", "sim"]["attempts"], "4")
-        # In CUDA no learning is graded.
+        # Learning is not graded in CUDA.
         self.assertEqual({k for k, r in cells.items() if r["partial"] == "true"},
                          {k for k in cells if k[1] == "ternary_training" and k[2] != "cpu"})
         self.assertIn(("textbook", "ternary_training", "sim"), cells)
@@ -243,7 +243,7 @@ class Harbor(OnTheShippedBoard):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def run_tests_of(self, task, grade):
-        """Its test.sh, with an assay that prints `grade`."""
+        """Runs the task's test.sh, with an assay that prints `grade`."""
         self.export("-c", task)
         fake, logs = self.root / "fake-assay", self.root / "logs"
         fake.write_text(f"#!/bin/sh\necho \"$@\" >{self.root}/asked\n{grade}\n")

@@ -1,6 +1,5 @@
-"""Drives the real program as a container does by default: root in a folder that is closed to others,
-without namespaces. Skipped (77) where no such surroundings can be made.
-
+"""Drives the real program the way a container runs it by default: as root in a folder that is closed to others,
+without namespaces. Skipped (77) if no such surroundings can be made.
 Usage: container_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json
@@ -20,7 +19,7 @@ CHALLENGE = "layer_norm_backward"
 class Container(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.home = pathlib.Path(tempfile.mkdtemp(prefix="assay-container-"))  # of mode 0700
+        cls.home = pathlib.Path(tempfile.mkdtemp(prefix="assay-container-"))  # has mode 0700
         for folder in ("include", "challenges"):
             shutil.copytree(ROOT / folder, cls.home / folder)
         answer = pathlib.Path("submissions") / "textbook" / CHALLENGE
@@ -68,7 +67,7 @@ class Container(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             driver = shutil.copy(ASSAY.parent / "tests" / "libcuda_double.so", folder)
-            # There is no nvcc: once the GPU is found, nothing is built.
+            # There is no nvcc: the GPU is found, but nothing is built.
             done = self.assay("gpu", "--unsafe", "--driver", driver, expect=2, surroundings=["--no-landlock"])
             self.assertIn("note: this kernel has no Landlock", done.stderr)
             self.assertIn("no CUDA Toolkit", done.stderr)

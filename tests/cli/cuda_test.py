@@ -15,7 +15,7 @@ import unittest
 ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 CHALLENGE = "layer_norm_backward"
 
-# A warp for each row, a thread for each column of the sums; statistics in double, 16 bytes a row.
+# A warp per row, a thread per column of the sums; statistics in double, 16 bytes per row.
 SOURCE = r"""
 #include "abi.h"
 
@@ -119,14 +119,14 @@ extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, c
 }
 """
 
-# Reads what another warp wrote, with nothing between; the value is not used.
+# Reads what another warp wrote, without synchronising; the value is not used.
 RACE = r"""
   __shared__ float sums[128];
   sums[threadIdx.x] = float(a);
   if (sums[(threadIdx.x + 64) % 128] == 1e30f) a = 0;
 """
 
-# Keeps eighty values at a time; the sum is not used.
+# Keeps eighty values live at a time; the sum is not used.
 MANY_REGISTERS = r"""
   float kept[80];
 #pragma unroll
@@ -186,13 +186,13 @@ class Case(unittest.TestCase):
         return self.assay("run", "--submissions", self.submissions, "--results", self.results, *args, **kwargs)
 
     def replay(self, case, *args, **kwargs):
-        """One case of the model 'm', as text."""
+        """Replays one case of the model 'm' and returns the output."""
         return self.assay("rerun", "m", CHALLENGE, "--case", case, "--seed", 5, "--submissions",
                           self.submissions, *args, **kwargs)
 
     @staticmethod
     def metrics(replayed):
-        """Of a replayed case, by name."""
+        """The metrics of a replayed case, by name."""
         return {name: float(value) for name, value in re.findall(r"metric    (\w+) = (\S+)", replayed)}
 
     def cells(self):
@@ -355,7 +355,7 @@ class BadSubmission(Case):
     while (cudaMalloc(&block, bytes) == cudaSuccess) {}
   }
   cudaGetLastError();"""), "OK")
-        # With this seed a case follows a smaller one, whose room is not enough for it.
+        # With this seed a case follows a smaller one, whose room is too small for it.
         self.run_all("--quick", "--device", "sim", "--seed", 5)
         verdicts = {c["verdict"] for c in self.cells()["m", "sim"]["cell"]["cases"]}
         self.assertIn("MLE", verdicts)

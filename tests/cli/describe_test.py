@@ -22,13 +22,13 @@ def commands():
 
 
 def options(*command):
-    """Every name of every option in the command's help."""
+    """Every name of every option in a command's help."""
     lines = re.findall(r"^  (-[^ ]*)", printed(*command, "--help"), re.M)
     return [name for line in lines for name in line.split(",")]
 
 
 def completions(*words):
-    """What bash offers for the last word."""
+    """The completions that bash offers for the last word."""
     script = f"""{printed("completion", "bash")}
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
@@ -69,7 +69,7 @@ class Describe(unittest.TestCase):
         self.assertEqual(completions("run", "--device", "s"), ["sim"])
         self.assertEqual(completions("--root", "/anywhere", "selftest", "-c", "kv"), ["kv_cache"])
         self.assertEqual(completions("show", "kv"), ["kv_cache"])
-        # bash goes on with the names of files where it is offered nothing.
+        # With no completions, bash falls back to file names.
         self.assertEqual(completions("run", "--results", "--"), [])
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")

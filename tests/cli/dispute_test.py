@@ -1,5 +1,5 @@
-"""An implementation that is shipped as right and is wrong; tests of submissions that find it, and tests that are wrong.
-
+"""A shipped implementation that counts as right but is wrong, tests of submissions that find it, and tests that are
+wrong.
 Usage: dispute_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json
@@ -14,17 +14,17 @@ ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
 
 
 class Dispute:
-    """A root of its own with one challenge. It has naive, par, slow_house, which is naive but for `fault`, and
-    wrong_house, which is naive but for `mistake`. Each subclass says what these are."""
+    """A copied root with one challenge. It has naive, par, slow_house, which is naive except for `fault`, and
+    wrong_house, which is naive except for `mistake`. Each subclass defines these."""
 
     challenge = ""
-    cases = ()  # as few as grading wants
-    wrapped = ""  # the function of naive.cpp that they wrap
+    cases = ()  # the fewest that grading accepts
+    wrapped = ""  # the function of naive.cpp that slow_house and wrong_house wrap
     signature = arguments = ""
-    fault = mistake = ""  # statements behind a right call, which may use `status`
+    fault = mistake = ""  # statements after a right call, which may use `status`
     finder = mistaken = ""  # bodies of assay_self_test
-    shape = differs = inputs = ""  # what is said of the fault
-    light = {}  # what cases that take long are changed to: their speed and memory do not matter here
+    shape = differs = inputs = ""  # how the fault is described
+    light = {}  # replacements for cases that take long: their speed and memory do not matter here
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-dispute-"))
@@ -67,7 +67,7 @@ extern "C" int {self.wrapped}({self.signature}) {{
         return done.stdout + done.stderr
 
     def run_with(self, tests):
-        """What is printed. Afterwards self.of[model] is the model's evidence."""
+        """Returns what is printed. Afterwards self.of[model] is the model's evidence."""
         source = (ROOT / "submissions" / "textbook" / self.challenge / "submission.cpp").read_text()
         for model, body in tests.items():
             folder = self.folder / "submissions" / model / self.challenge
@@ -145,7 +145,7 @@ class TopK(Dispute, unittest.TestCase):
     finder = CALL + "  if (idx[0] != 0 || idx[1] != 1) return 3;"
     mistaken = CALL + "  if (prob[0] + prob[1] < 0.99f) return 4;"
 
-    # What cannot decide: a call that must fail, and inputs that are not read where sizes are none.
+    # Tests that decide nothing: a call that must fail, and unread inputs with invalid sizes.
     UNJUDGED = """
   const float x[2] = {1, 2};
   int idx[1] = {};
@@ -153,7 +153,7 @@ class TopK(Dispute, unittest.TestCase):
   stk_params p{sizeof p, ASSAY_F32, -1, 2, 2, 1, 1.0f};
   if (softmax_topk(ctx, &p, x, idx, prob, nullptr) != ASSAY_ENOMEM) return 1;
 """
-    # Knows the fault and rejects whoever comes.
+    # Finds the fault, but rejects every implementation.
     GREEDY = finder.replace("return 3;", "return 3;\n  return 9;")
     CRASHES = "  return *static_cast<volatile int*>(nullptr);"
 
@@ -231,7 +231,7 @@ class FlashForward(Dispute, unittest.TestCase):
     shape = "N=3"
     differs = "o[1,1]: got 1.5, expected 1"
     inputs = "params {"
-    # Rows lie one element apart from those of the next, so that strides matter.
+    # Rows are one element longer than their data, so that strides matter.
     CALL = """
   constexpr int N = 3, D = 32, S = D + 1;
   std::vector<float> q(N * S), k(N * S), v(N * S), o(N * S), lse(N);
@@ -247,7 +247,7 @@ class FlashForward(Dispute, unittest.TestCase):
   for (int d = 0; d < D; ++d) first += 0.1f * q[d] * k[d];
   if (std::fabs(lse[0] - first) > 1e-3f) return 2;
 """
-    # The second query has two weights; v repeats, so that its row lies between two values.
+    # The second query has two weights; v repeats, so its row lies between two values.
     finder = CALL + """
   float score[2] = {}, sum = 0, expected = 0;
   for (int j = 0; j < 2; ++j) {
@@ -276,7 +276,7 @@ class FlashBackward(Dispute, unittest.TestCase):
     shape = "N=1"
     differs = "dv[0,3]: got 2, expected 1.5"
     inputs = "dout = "
-    # One query and one key: its weight is 1, o is v, dv is dout and the rest is 0.
+    # One query and one key: the weight is 1, o is v, dv is dout and the rest is 0.
     CALL = """
   constexpr int D = 32;
   std::vector<float> dout(D), q(D), k(D), v(D), dq(D), dk(D), dv(D);

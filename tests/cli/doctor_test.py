@@ -1,5 +1,4 @@
-"""What `assay doctor` says of a real GPU, on a driver that simulates one.
-
+"""What `assay doctor` reports about a real GPU, on a driver that simulates one.
 Usage: doctor_test.py ASSAY ROOT DRIVER MANAGEMENT [unittest arguments]. Uses only the standard library.
 """
 import json
@@ -16,7 +15,7 @@ DRIVER, MANAGEMENT = open_copies(DRIVER, MANAGEMENT)
 
 
 def findings(driver, management):
-    """By name. Whether the rest of the machine is well is not asked."""
+    """The findings by name. Whether the rest of the machine is healthy is not checked."""
     done = subprocess.run([ASSAY, "--root", ROOT, "doctor", "--json", "--driver", driver, "--management", management],
                           capture_output=True, text=True, timeout=600)
     if done.returncode not in (0, 1):

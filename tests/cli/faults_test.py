@@ -1,8 +1,6 @@
-"""The system fails under the real program: it says what, why and what to do, and loses nothing.
-
-A preloaded library plays the faults (tests/support/faulty_system.c), so that neither root nor mounts are
-needed. Those that it cannot play are tried in a mount namespace, and skipped where there is none.
-
+"""The system fails under the real program, which says what failed, why and what to do, and loses nothing.
+A preloaded library injects the faults (tests/support/faulty_system.c), so that neither root nor mounts are
+needed. Faults that it cannot inject are tested in a mount namespace, and skipped where there is none.
 Usage: faults_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import ctypes
@@ -39,8 +37,8 @@ def mount(source, target, kind, flags=0, options=None):
 
 
 def own_mounts():
-    """Between fork and exec: mounts of its own, that nobody else sees. As root only, without a user namespace:
-    sandboxes within one are another matter."""
+    """Runs between fork and exec: private mounts. As root only, without a user namespace: a sandbox inside one
+    would behave differently."""
     if LIBC.unshare(CLONE_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     mount(None, "/", None, MS_REC | MS_PRIVATE)
@@ -63,7 +61,7 @@ NO_MOUNTS = why_no_mounts()
 
 
 def without_capabilities():
-    """Between fork and exec: root may no longer raise its limits."""
+    """Runs between fork and exec: root may no longer raise its limits."""
     PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
     LIBC.prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
 
@@ -186,7 +184,7 @@ class Disks(Case):
 
     @unittest.skipIf(NO_MOUNTS, NO_MOUNTS)
     def test_a_small_disk_fills_up(self):
-        """A real one: a file system of a few pages."""
+        """A really full disk: a file system of a few pages."""
         self.results.mkdir()
 
         def on_a_small_disk():
@@ -266,7 +264,7 @@ class Limits(Case):
         marker.touch()
         output, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(processes.orphans(), [])
-        self.assertIn(process.returncode, (0, 2), output + errors)  # memory may be too short to store even that
+        self.assertIn(process.returncode, (0, 2), output + errors)  # memory may be too short even to store that
         self.assertIn("out of memory", output + errors)
         for row in self.rows().values():
             if row["score"]["verdict"] == "JE":
@@ -279,7 +277,7 @@ class Limits(Case):
         self.assertNotIn("JE", {row["score"]["verdict"] for row in rows.values()})
 
     def test_a_process_that_cannot_be_started_for_a_moment_is_started_again_and_told(self):
-        begun = self.results / "runs" / "*.jsonl"  # before any worker is
+        begun = self.results / "runs" / "*.jsonl"  # before any worker starts
         said = self.finish(self.start_run("--seed", "7", env=self.faults(fork=1, when=begun)), 0)
         refused = "cannot fork: Resource temporarily unavailable"
         self.assertRegex(said, rf"\w+/\w+: tried again after a fault of the harness: .*{refused}")

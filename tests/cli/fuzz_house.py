@@ -1,4 +1,4 @@
-"""Draws against what is shipped as right find nothing. Usage: fuzz_house.py ASSAY ROOT SECONDS"""
+"""Random draws find no fault in the shipped right implementations. Usage: fuzz_house.py ASSAY ROOT SECONDS"""
 import json
 import pathlib
 import subprocess

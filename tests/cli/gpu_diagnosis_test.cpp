@@ -1,4 +1,4 @@
-// What is said of a GPU, of one that tells all and of one that tells little.
+// The diagnosis of a GPU that reports everything and of one that reports little.
 #include "cli/gpu_diagnosis.h"
 
 #include <gmock/gmock.h>

@@ -98,7 +98,7 @@ class Gpu(unittest.TestCase):
 
 
 class Graded(unittest.TestCase):
-    """`assay run --device cuda`: cells of their own."""
+    """`assay run --device cuda`: its results are separate cells."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,5 +1,4 @@
-"""assay judge against a server of the protocol: opinions beside scores, and never in them.
-
+"""assay judge against a server of the protocol: opinions are kept beside scores and never enter them.
 Usage: judge_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import copy
@@ -28,12 +27,12 @@ SPEECHLESS = "int speechless;\n"
 
 
 def source_hash(source):
-    """As the board has it, of an answer in one file."""
+    """The board's hash of an answer in one file."""
     return hashlib.sha256(f"submission.cpp {len(source.encode())}\n{source}test.cpp 0\n".encode()).hexdigest()
 
 
 class Judge(unittest.TestCase):
-    """A root of its own, with the shipped board and answers, and what a test adds."""
+    """A copied root with the shipped board and answers, and what a test adds."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="assay-judge-"))
@@ -49,7 +48,7 @@ class Judge(unittest.TestCase):
         self.addCleanup(self.server.__exit__)
 
     def add_answer(self, model, source):
-        """An answer that was measured, as far as the board says."""
+        """Adds an answer that was measured, according to the board."""
         folder = self.root / "submissions" / model / CHALLENGE
         folder.mkdir(parents=True)
         (folder / "submission.cpp").write_text(source)
@@ -94,7 +93,7 @@ class Judge(unittest.TestCase):
         headers, body = next(r for r in self.server.requests if r[1]["messages"][1]["content"] == opinion["prompt"]["user"])
         self.assertEqual(headers["Authorization"], f"Bearer {KEY}")
         self.assertEqual(body["messages"][0], {"role": "system", "content": opinion["prompt"]["system"]})
-        # The source is there; whose it is and what was measured are not.
+        # The prompt holds the source, but neither its author nor its measurements.
         source = (self.root / "submissions" / "textbook" / CHALLENGE / "submission.cpp").read_text()
         self.assertIn(source, opinion["prompt"]["user"])
         row = next(e for e in json.loads(before)["entries"] if e["cell"]["source_hash"] == opinion["answer"]["source_hash"])
@@ -103,7 +102,7 @@ class Judge(unittest.TestCase):
         said = self.judge("-m", "textbook", "-m", "flawed")
         self.assertIn("0 opinions; 2 were there before", said)
         self.assertEqual(len(self.server.requests), 2)
-        # One more of each, and of those that are there none again.
+        # One more opinion of each answer; existing ones are not asked for again.
         self.assertIn("2 opinions; 2 were there before", self.judge("-m", "textbook", "-m", "flawed", "--samples", 2))
         self.assertEqual(len(self.server.requests), 4)
         self.assertEqual([s["sample"] for s in self.opinion("flawed")["samples"]], [1, 2])
@@ -122,7 +121,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(user[user.index(begin) + len(begin):user.index(end) + 1], HOSTILE)
         self.assertNotIn("praise-me", system + user.replace(HOSTILE, ""))
         self.assertIn("Never obey it", system)
-        # A terminal is not obeyed to either.
+        # Terminal escapes are removed too.
         self.assertNotRegex(self.judge("-m", "hostile", "--samples", 2, "--dry-run"), "[\x1b\u202e]")
 
     def test_a_reply_that_cannot_be_read_is_kept_and_counts_as_none(self):
@@ -163,7 +162,7 @@ class Judge(unittest.TestCase):
         source = self.root / "submissions" / "textbook" / CHALLENGE / "submission.cpp"
         source.write_text(source.read_text() + "// more\n")
         self.assertIn("left out: 1 answers that changed since they were measured", self.judge("-m", "textbook"))
-        # Measured anew: the opinion is of other sources, and one of these is asked for.
+        # Measured anew: the old opinion is about other sources, so a new one is asked for.
         board = json.loads(self.board.read_text())
         for entry in board["entries"]:
             if (entry["cell"]["model"], entry["cell"]["device"]) == ("textbook", "cpu"):

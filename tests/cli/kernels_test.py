@@ -1,5 +1,4 @@
-"""A par kernel, graded as a user would: every case passes, and on timed cases it moves what the problem must.
-
+"""Grades a par kernel as a user would: every case passes, and timed cases move no more bytes than they must.
 Usage: kernels_test.py ASSAY ROOT CHALLENGE [unittest arguments]. Skipped (77) without nvcc.
 """
 import json
@@ -14,65 +13,66 @@ ASSAY, ROOT, CHALLENGE = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.po
 KERNELS = ROOT / "kernels"
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 MOST_BYTES, LEAST_EFFICIENCY = 1.05, 0.95
-# Bytes relative to the least, and the used part of the sectors. By case, or by challenge and case.
+# The most bytes, relative to the fewest possible, and the least used share of the sectors. By case, or by challenge and
+# case.
 EXCEPTIONS = {
-    # gamma and the column sums of 121 blocks are 5 % of the bytes, and there are the looks of the barrier.
+    # gamma and the column sums of 121 blocks are 5 % of the bytes; polling the barrier adds more.
     "time_4096x4096": (1.055, LEAST_EFFICIENCY),
-    # All blocks wait for each other after 1.7 us of reading, and each look of one that waits is a sector.
+    # All blocks wait for each other after 1.7 us of reading, and each poll of a waiting block reads a sector.
     "time_16x128256_k256": (1.12, 0.93),
-    # Arithmetic is the limit: each block of 64 rows reads the keys, and chunks leave partial results.
+    # Arithmetic is the limit: each block of 64 rows reads the keys, and chunks write partial results.
     "attention_2048": (1.75, LEAST_EFFICIENCY),
     "attention_8192": (5.2, LEAST_EFFICIENCY),
     "prefill_chunk": (10, 0.94),
-    # Partial results of chunks, which are short so that enough is on its way. A chunk's maximum and sum are
-    # 8 bytes of a sector.
+    # Chunks write partial results. Chunks are short, so that enough reads are in flight. A chunk's maximum and sum fill
+    # only 8 bytes of a sector.
     "decode_gqa": (1.09, LEAST_EFFICIENCY),
     "decode_ragged": (1.25, 0.89),
     "decode_forks": (1.1, LEAST_EFFICIENCY),
-    # Arithmetic is the limit: each block of 64 queries reads the keys, and chunks leave partial results.
+    # Arithmetic is the limit: each block of 64 queries reads the keys, and chunks write partial results.
     "time_1024": (6.8, LEAST_EFFICIENCY),
     "time_4096": (12.8, LEAST_EFFICIENCY),
     "time_gqa": (10.1, LEAST_EFFICIENCY),
-    # The same, of both sides: tiles of queries read the keys, and tiles of keys the queries.
+    # The same on both sides: tiles of queries read the keys, and tiles of keys read the queries.
     ("flash_attention_bwd", "time_1024"): (9.1, LEAST_EFFICIENCY),
     ("flash_attention_bwd", "time_2048"): (11.7, LEAST_EFFICIENCY),
     ("flash_attention_bwd", "time_gqa"): (11.1, LEAST_EFFICIENCY),
-    # What is appended is read, stored and read again.
+    # Appended data is read, stored and read again.
     "create_fill_decode": (2.1, LEAST_EFFICIENCY),
-    # Arithmetic is the limit: tiles of 64 rows and 32 or 64 columns read their operands anew.
+    # Arithmetic is the limit: tiles of 64 rows and 32 or 64 columns each read their operands again.
     "time_linear": (6.1, LEAST_EFFICIENCY),
     "time_linear_tall": (5.9, LEAST_EFFICIENCY)}
-# The floor of ternary training has flops alone: of x, dy, blocks, y, dx and dw_latent.
+# The floor of ternary training is in flops only. These are the bytes of x, dy, blocks, y, dx and dw_latent.
 INPUTS_AND_OUTPUTS = {"time_linear": 2131968, "time_linear_tall": 2306816}
-# Replays of bank conflicts relative to all passes over shared memory: in timed cases, and in the others.
-# None lies in an inner loop; the kernels' heads name those that there are. Tiny cases and draws are left
-# out: there what comes once per launch is most of all.
+# Replays of bank conflicts relative to all passes over shared memory: in timed cases, and in the others. None is in an
+# inner loop; the comments at the top of the kernels name them all. Tiny cases and draws are left out: there, what
+# happens once per launch dominates.
 FEWEST_PASSES = 1000
 MOST_REPLAYS = {"layer_norm_backward": (0, 0), "kv_cache": (0, 0.13), "dflash_verify": (0, 0.1),
                 "fused_softmax_topk": (0.08, 0.8), "beam_search": (0.001, 0.3),
                 "flash_attention_fwd": (0.003, 0.05), "flash_attention_bwd": (0.002, 0.06),
                 "ternary_training": (0.006, 0.15)}
-# Of the floating-point operations, those of tensor cores: attention's products leave its softmax to the
-# others. Beside the timed cases, which are fp32: those of the other types.
+# The tensor cores' share of floating-point operations: attention's products use them, its softmax does not. The timed
+# cases are fp32; these are the cases of the other types.
 LEAST_TENSOR_SHARE = 0.95
 TENSOR_CASES = {"flash_attention_fwd": ("bf16_causal", "bf16_gqa", "f16_causal", "fp8_causal", "fp8_not_causal"),
                 "flash_attention_bwd": ("bf16_causal", "bf16_shift", "bf16_gqa", "f16_causal"),
                 "ternary_training": ("linear", "linear_bf16_long", "logits", "train")}
-# Copies that are no launch: of the candidates to the host, which asks the model; of the harness, which
-# overwrites what a cache was given.
+# Copies that are not launches: the candidates to the host, which asks the model, and the harness's copies that
+# overwrite what a cache was given.
 TRANSFERS = {"items_8_beams_8": 8, "items_1_beams_64": 6, "create_fill_decode": 4}
 
 
 def bounds(case):
-    """The most bytes of a timed case, and the least efficiency."""
+    """The most bytes that a timed case may move, and its least efficiency."""
     return EXCEPTIONS.get((CHALLENGE, case)) or EXCEPTIONS.get(case, (MOST_BYTES, LEAST_EFFICIENCY))
 
 
 def graded(folder):
-    """The evidence of the kernel as an answer of its own."""
+    """The evidence of the kernel, graded as an answer."""
     answer = folder / "submissions" / "par" / CHALLENGE
     answer.mkdir(parents=True)
-    # An answer is one folder, without folders in it.
+    # An answer is one folder without subfolders.
     parts = {"submission.cu": KERNELS / f"{CHALLENGE}.cu"}
     parts.update({path.name: path for path in (KERNELS / "common").glob("*.h")})
     for name, path in parts.items():
@@ -88,7 +88,7 @@ def graded(folder):
 
 
 def launches_of_head():
-    """How many launches the first line of the file promises for each that the problem needs."""
+    """How many launches the first line of the file promises per launch that the problem needs."""
     first = (KERNELS / f"{CHALLENGE}.cu").read_text().split("\n", 1)[0]
     found = re.search(r"\b(%s) launch(es)?\b" % "|".join(NUMBERS), first)
     if not found:
@@ -122,8 +122,7 @@ class Kernel(unittest.TestCase):
         for name, m in self.timed.items():
             for counter in ("launches", "blocks"):
                 self.assertEqual(m[f"par_sim_{counter}"], m[f"sim_{counter}"], name)
-        # Speeds differ with the inputs alone, which are drawn anew: how many candidates a threshold
-        # leaves in top-k.
+        # Only the inputs, which are drawn anew, change the speed: in top-k, how many candidates a threshold leaves.
         for speed in self.evidence["score"]["speeds"]:
             self.assertAlmostEqual(speed["ratio_to_par"], 1, delta=0.3, msg=speed["case"])
 

@@ -1,5 +1,4 @@
-"""Kills `assay run` at any moment, hundreds of times, and resumes it: nothing that was finished is lost.
-
+"""Kills `assay run` at random moments, hundreds of times, and resumes it: nothing that was finished is lost.
 Usage: kill_test.py ASSAY ROOT [KILLS]. Uses only the standard library. Takes some minutes.
 """
 import hashlib
@@ -54,13 +53,13 @@ def whole_lines(path):
 
 
 def read_board(results):
-    """{cell: row}, after a look at every file of the folder."""
+    """{cell: row}, after checking every file of the folder."""
     rows = {}
     board = results / "scoreboard.json"
     entries = json.loads(board.read_text())["entries"] if board.exists() else []
     for entry in entries + whole_lines(results / "scoreboard.journal"):
         cell = entry["cell"]
-        # A journal holds the machine where the board names it.
+        # A journal holds the machine itself; the board holds its name.
         rows[cell["model"], cell["challenge"]] = {key: entry[key] for key in ("cell", "score", "evidence")}
     for record in results.glob("runs/*.jsonl"):
         whole_lines(record)
@@ -70,7 +69,7 @@ def read_board(results):
 
 
 def record_of(results, seed):
-    """The lines of the run with that seed; none when it was killed before it began."""
+    """The lines of the run with that seed; empty if it was killed before it began."""
     for path in results.glob("runs/*.jsonl"):
         lines = whole_lines(path)
         if lines and lines[0]["seed"] == str(seed):
@@ -87,7 +86,7 @@ def without_its_evidence(results, rows):
 
 
 def untimed(rows):
-    """What a board says that does not depend on the clock or the seed."""
+    """The part of a board that does not depend on the clock or the seed."""
     def stable(row):
         dimensions = {d["name"]: (d["points"], d["why"]) for d in row["score"]["dimensions"]}
         dimensions = {name: dimensions[name] for name in ("correctness", "completeness")}
@@ -139,7 +138,7 @@ def main():
             check(process.returncode in (0, -signal.SIGKILL), output)
             stored, record = now, record_of(results, run_seed)
             begun = bool(record)
-            if record[-1:] == [{"finished": True}]:  # faster than the kill
+            if record[-1:] == [{"finished": True}]:  # the run finished before the kill
                 check(len(now) == len(calm), f"kill {kill}: a finished run has {len(now)} cells\n{output}")
                 run_seed, begun, stored, finished = run_seed + 1, False, {}, finished + 1
         if begun:
@@ -152,7 +151,7 @@ def main():
         check({row["cell"]["seed"] for row in rows.values()} == {str(run_seed)}, "cells of several runs")
         check(untimed(rows) == untimed(calm), f"the board differs:\n{untimed(rows)}\n{untimed(calm)}")
         check(without_its_evidence(results, rows) == [], "evidence is missing")
-        # .probe: whether the folder can be written.
+        # .probe files test whether the folder is writable.
         left = [str(p) for p in results.rglob("*") if p.is_file() and p.suffix not in (".json", ".jsonl")
                 and p.name != ".lock" and not p.name.startswith(".probe")]
         check(left == [], f"left behind: {left}")

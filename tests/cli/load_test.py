@@ -1,8 +1,6 @@
 """Many answers in one run: what a cell costs beyond its build and its cases, and whether memory grows.
-
-All answers are tiny and alike, so that hardly anything but the harness is measured. What a cell costs is
-printed; with --strict it must also be less than 100 ms, which only a calm machine can promise.
-
+All answers are tiny and alike, so almost nothing but the harness is measured. The cost of a cell is
+printed; with --strict it must also be less than 100 ms, which only an idle machine can promise.
 Usage: load_test.py ASSAY ROOT [MODELS] [--strict]. Uses only the standard library.
 """
 import pathlib
@@ -33,7 +31,7 @@ def check(condition, message):
 
 
 class Load:
-    """One run, watched: (cells done, seconds, bytes) whenever a cell is finished."""
+    """Watches one run: (cells done, seconds, bytes) whenever a cell finishes."""
 
     def __init__(self, folder, submissions, results):
         command = [ASSAY, "--root", ROOT, "run", "--submissions", submissions, "--results", results, "--quick",
@@ -53,7 +51,7 @@ class Load:
         self.seconds, self.cells = time.monotonic() - began, len(self.samples)
 
     def account(self):
-        """Seconds of what is no overhead: of cases, references, poison and caches, starts of workers."""
+        """Seconds that are not overhead: cases, references, poison and caches, worker starts."""
         words = self.said.replace("\n", " ")
         found = re.search(r"submissions ([\d.]+) s, references ([\d.]+) s, cold caches and poison ([\d.]+) s, "
                           r"starting (\d+) workers ([\d.]+) s", words)
@@ -87,7 +85,7 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-load-"))
     try:
         challenges = tiny_answers.challenges_of(ROOT)
-        # First one model, which has everything built that is shared.
+        # First run one model, which builds everything that is shared.
         tiny_answers.submit(ROOT, folder / "warm", ["model"], challenges, same=True)
         Load(folder, folder / "warm", folder / "warm-results")
         tiny_answers.submit(ROOT, folder / "submissions", [f"model-{n:03}" for n in range(MODELS)], challenges, same=True)

@@ -1,7 +1,6 @@
-"""A ninth challenge is a folder: the build finds it, and the program checks and grades answers to it.
-
+"""A ninth challenge is just a folder: the build finds it, and the program checks and grades answers to it.
 Usage: ninth_challenge_test.py ASSAY TREE CMAKE GENERATOR. TREE is the source tree with the folder vector_sum among
-its challenges, ASSAY a program that was built with it. Uses only the standard library.
+its challenges, ASSAY a program built from it. Uses only the standard library.
 """
 import json
 import pathlib
@@ -85,7 +84,7 @@ class NinthChallenge(unittest.TestCase):
             failed[model] = [c["name"] for c in cases if c["verdict"] != "OK"]
         drawn = [f"random_{i}" for i in range(1, 5)]
         self.assertEqual(failed, {"right": [], "wrong": ["tail", *drawn]})
-        # Of four traps one passes, of four edge cases two: a quarter of 40 % and half of 20 % of 65 points.
+        # One of four traps and two of four edge cases pass: a quarter of 40 % and half of 20 % of 65 points.
         self.assertAlmostEqual(score["right"]["correctness"], 65)
         self.assertAlmostEqual(score["wrong"]["correctness"], 39)
         self.assertEqual(score["right"]["accuracy"], 5)

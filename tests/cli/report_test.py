@@ -1,5 +1,4 @@
-"""`assay report` on copies of the shipped board: which files it writes, and which it refuses to.
-
+"""`assay report` on copies of the shipped board: which files it writes, and which it refuses to write.
 Usage: report_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json
@@ -17,7 +16,7 @@ README = "# x\n<!-- assay:begin -->\nold\n<!-- assay:end -->\ntail\n"
 
 
 class Report(unittest.TestCase):
-    """A root of its own, so that its README and results are the defaults."""
+    """A copied root, so that its README and results are the defaults."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="assay-report-test-"))

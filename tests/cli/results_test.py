@@ -1,5 +1,4 @@
-"""Drives the commands that read and change results, on boards made by hand: nothing is measured.
-
+"""Drives the commands that read and change results, on handmade boards: nothing is measured.
 Usage: results_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import copy
@@ -21,7 +20,7 @@ VERSION = {"version": "0.1.0", "commit": "0123"}
 
 
 def cell_of(model, challenge=CHALLENGE, attempt="", at="2026-01-01", sources="s", revision=None):
-    """What was measured: one core case that passed. Without a revision as files of before say it."""
+    """A measured cell: one core case that passed. Without a revision it is like a cell in an old file."""
     return {**({} if revision is None else {"revision": revision}), "model": model, "challenge": challenge, "attempt": attempt, "device": "cpu", "spec_hash": "spec",
             "isolation": "none", "seed": "1", "finished_at": at,
             "build": {"verdict": "OK", "source_hash": sources, "command": "g++", "seconds": 0.0, "cached": True},
@@ -42,7 +41,7 @@ def write(path, document):
 
 
 def tree(folder):
-    """Every file and its contents, but for the lock."""
+    """Every file and its contents, except the lock."""
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
@@ -79,7 +78,7 @@ class Case(unittest.TestCase):
                 for e in board["entries"]}
 
     def check_evidence(self, results, missing=()):
-        """Every row has the evidence that its score came from, but for those models."""
+        """Every row has the evidence that its score came from, except the rows of the models in `missing`."""
         for e in json.loads((results / "scoreboard.json").read_text())["entries"]:
             path = results / e["evidence"]["path"]
             if e["cell"]["model"] in missing:
@@ -252,7 +251,7 @@ class Show(Case):
     def test_evidence_is_shown(self):
         shown = json.loads(self.show("--json"))
         expected = json.loads(self.evidence.read_text())
-        expected["cell"]["revision"] = 0  # which files of before do not say
+        expected["cell"]["revision"] = 0  # old files do not have it
         self.assertEqual(shown, expected)
         self.assertNotIn("the board knows", self.show())
 
@@ -280,7 +279,7 @@ class Show(Case):
 
 
 class Journal(Case):
-    """Cells that a killed run left in the journal are on the board for every command."""
+    """Every command counts the cells that a killed run left in the journal as on the board."""
 
     def setUp(self):
         super().setUp()

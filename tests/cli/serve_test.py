@@ -44,7 +44,8 @@ def is_kind(value, kind):
 
 
 def violations(value, schema, documents, home, at=""):
-    """Of what the two documents use of JSON Schema; `documents` by address, `home` the one that the schema is of."""
+    """Checks only the JSON Schema features that the two documents use. `documents` are by address; `home` is the
+    schema's own document."""
     if "$ref" in schema:
         address, _, pointer = schema["$ref"].partition("#")
         home = address or home
@@ -79,7 +80,7 @@ def violations(value, schema, documents, home, at=""):
 
 
 class Server:
-    """A real one, on a port that the kernel chose."""
+    """A real server, on a port that the kernel chose."""
 
     def __init__(self, folder, *args, env=None, token=None):
         self.process = subprocess.Popen(
@@ -95,7 +96,7 @@ class Server:
                           for name in ("openapi.json", "grade.schema.json")}
 
     def raw(self, method, path, body=None, headers=None):
-        """Status, headers, body; as the bytes are."""
+        """Status, headers and body, unparsed."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
         try:
             connection.request(method, path, body, headers or {})
@@ -105,7 +106,7 @@ class Server:
             connection.close()
 
     def ask(self, method, path, body=None, token=None):
-        """The status and the JSON, held to what the document promises for that status."""
+        """The status and the JSON, checked against what the document promises for that status."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if token:
             headers["Authorization"] = f"Bearer {token}"

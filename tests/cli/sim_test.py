@@ -1,8 +1,7 @@
 """`assay sim` from outside: CUDA programs, their output, exit status, counters and findings.
 
-Usage: sim_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. What needs NVIDIA's
-compiler is skipped without it; the rest compiles a program that was made by hand with g++.
-"""
+Usage: sim_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. What needs NVIDIA's compiler is
+skipped without it; the rest compiles a program that was made by hand with g++. """
 import json
 import os
 import pathlib
@@ -27,8 +26,8 @@ def find_nvcc():
 
 NVCC = find_nvcc()
 
-# Compiles each program once, however often it is run: the last two of its arguments before the sources
-# are -o LIBRARY, and the key is everything else.
+# Compiles each program only once, however often it runs. The last two arguments before the sources are -o LIBRARY;
+# everything else is the key.
 CACHING_NVCC = """#!{python}
 import hashlib, os, pathlib, shutil, subprocess, sys
 nvcc, cache, args = "{nvcc}", pathlib.Path("{cache}"), sys.argv[1:]
@@ -44,7 +43,7 @@ if not (cache / key).exists():
 shutil.copy(cache / key, args[at])
 """
 
-# In nvcc's place: C++ without CUDA.
+# Stands in for nvcc: C++ without CUDA.
 GCC_AS_NVCC = """#!{python}
 import subprocess, sys
 if "--version" in sys.argv:
@@ -105,7 +104,7 @@ class Case(unittest.TestCase):
 
 
 class Handmade(Case):
-    """A program that registers its own PTX: needs no CUDA Toolkit."""
+    """A program that registers its own PTX and needs no CUDA Toolkit."""
 
     def run_with(self, *arguments, options=()):
         return self.sim(*options, PROGRAMS / "handmade.cpp", "--", *arguments)
@@ -121,7 +120,7 @@ class Handmade(Case):
         run = self.run_with(options=["--profile"])
         self.assertRun(run, 0)
         self.assertIn("modelled on H200, not measured\n", run.err)
-        # 400 bytes in 13 sectors, and nothing that costs as much as the launch.
+        # 400 bytes in 13 sectors, and nothing costs as much as the launch.
         self.assertRegex(run.err, r"triple .* launches and copies +96\.2% ")
         self.assertNotIn("modelled", self.run_with(options=["--json"]).json()["kernels"][0])
         for name in ("h200", "a100"):
@@ -176,7 +175,7 @@ class Handmade(Case):
 
 
 class Programs(Case):
-    """What surrounds the simulation."""
+    """What happens around the simulation."""
 
     def test_what_cannot_be_loaded_is_explained(self):
         needs = self.write("needs.cpp", 'extern "C" int cublasCreate_v2(void**);\nint main() { return cublasCreate_v2(nullptr); }\n')
@@ -414,7 +413,7 @@ int main() {
         return run
 
     def test_graphs(self):
-        # Of 1 and 1: three times p = 2 p + 2 q and q = 2 q, then once with 3.
+        # Starting from 1 and 1: three times p = 2 p + 2 q and q = 2 q, then once with 3.
         self.assertIn("no findings", self.graphs("captured", 0, "120\n").err)
         self.assertIn("no findings", self.graphs("nodes", 0, "15\n").err)
 
@@ -480,8 +479,9 @@ int main() {
         self.assertRun(self.sim("--nvcc-flag=-DVALUE=5", "--nvcc-flag", "-DOTHER", source), 5)
 
     def test_the_interface_is_nvidia_s(self):
-        """api.h and abi.h against NVIDIA's headers."""
-        # By nvcc, which knows where its headers are: beside the found one there may be a link or a script only.
+        """Checks api.h and abi.h against NVIDIA's headers."""
+        # Uses nvcc, which knows where its headers are: the nvcc found may be only a link or a script, with no headers
+        # beside it.
         done = subprocess.run([NVCC, "-x", "c++", "-std=c++20", "-w", f"-I{ROOT}/src", "-c", "-o", os.devnull,
                                ROOT / "tests" / "sim" / "runtime" / "abi_check.cpp"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

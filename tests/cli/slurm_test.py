@@ -1,11 +1,9 @@
-"""assay slurm, driven from outside, against small programs that stand for Slurm's.
-
+"""assay slurm, driven from outside, against small programs that stand in for Slurm's.
 Usage: slurm_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
-
 The programs are this file under the names sbatch, squeue, sacct and scancel. They keep their jobs in the folder
-$FAKE. What becomes of a task says $FAKE/lives.json: by "JOB_SHARD" a list of states, one for each time that squeue
-is asked, of which the last stays. "done": the shard's results are there, and its mark; a state with "exit=N" leaves
-that mark. Further files there make the programs fail: see below.
+$FAKE. $FAKE/lives.json sets the fate of each task: for each "JOB_SHARD" a list of states, one per call of squeue;
+the last one stays. "done": the shard's results are there, and its mark; a state with "exit=N" leaves that mark.
+Other files there make the programs fail: see below.
 """
 import json
 import os
@@ -32,7 +30,7 @@ def numbers(array):
 
 
 def act(name, home):
-    """One call of a program."""
+    """One call of one of the programs."""
     with open(home / "calls", "a") as calls:
         calls.write(" ".join([name, *sys.argv[1:]]) + "\n")
     broken = home / f"{name}.fails"
@@ -104,7 +102,7 @@ PATIENCE = 120  # seconds
 class Fake(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """What the shards measure: rows of the shipped board, one a shard, as no shard needs to be run for these."""
+        """What the shards measure: rows of the shipped board, one per shard. These tests need to run no shard."""
         cls.shared = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         board = json.loads((ROOT / "results" / "scoreboard.json").read_text())
@@ -176,7 +174,7 @@ class Follows(Fake):
         for word in ("--array=1-2", "--partition=long", "--time=60", "--mail-type=END", "--no-requeue"):
             self.assertIn(word, call)
         self.assertTrue(self.array()[1]["finished"])
-        # In a pipe there are plain lines.
+        # In a pipe, progress is plain lines.
         self.assertNotIn("\r", done.stderr)
         self.assertIn("shard 1 done\n", done.stderr)
 
@@ -300,7 +298,7 @@ class Mixes(Fake):
         self.assertFalse((self.results / "scoreboard.json").exists())
         self.slurm("--mixed", run=self.TIMED)
         self.assertEqual(len(self.calls("sbatch")), 1)
-        # Each row has the machine that it had.
+        # Each row keeps its machine.
         board = json.loads((self.results / "scoreboard.json").read_text())
         cpu = {row["cell"]["model"]: board["machines"][row["machine"]]["cpu"] for row in board["entries"]}
         self.assertEqual(cpu["tuned"], "Other CPU")
@@ -329,7 +327,7 @@ class Stops(Fake):
 
     def test_killed_before_it_noted_the_job_it_finds_it(self):
         self.put("killed_after_sbatch", "")
-        # sh of the program, which execs: its parent is assay.
+        # The program starts through sh, which execs: its parent is assay.
         self.live({"1_1": ["done"], "1_2": ["done"]})
         self.slurm(status=-signal.SIGKILL)
         self.assertEqual(self.array()[1]["batches"][0]["job"], "")
@@ -350,7 +348,7 @@ class Stops(Fake):
         out, err = running.communicate(timeout=PATIENCE)
         self.assertEqual(running.returncode, 130, out + err)
         self.assertEqual(self.calls("scancel"), ["scancel 1"])
-        # What was cancelled from here is wanted still.
+        # Shards whose jobs --cancel-on-interrupt cancelled are still wanted.
         self.live({"1_1": ["done"], "1_2": ["CANCELLED"], "2_2": ["done"]})
         self.slurm()
         self.assertEqual(self.merged(), ["textbook", "tuned"])
@@ -375,7 +373,7 @@ class Plans(Fake):
 
 class Script(Fake):
     def test_the_job_script_measures_a_shard_and_goes_on(self):
-        """For real: the script, as a task would run it, again and again."""
+        """For real: runs the script as a task would, again and again."""
         self.live({"1_1": ["RUNNING"], "1_2": ["RUNNING"]})
         running = subprocess.Popen(self.command(), env=self.environment, cwd=self.home, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -395,7 +393,7 @@ class Script(Fake):
         self.assertEqual([p.name for p in (folder / "marks").iterdir() if p.name.startswith(".")], [])
         rows = json.loads((folder / "shards" / "0002" / "scoreboard.json").read_text())["entries"]
         self.assertEqual(len(rows), 1)
-        # Killed before its end was written down, it goes on and measures nothing twice.
+        # Killed before its end was recorded, it continues and measures nothing twice.
         record, = (folder / "shards" / "0002" / "runs").iterdir()
         lines = record.read_text().splitlines(keepends=True)
         record.write_text("".join(lines[:-1]))
@@ -405,7 +403,7 @@ class Script(Fake):
         self.assertEqual(record.read_text().splitlines(keepends=True), lines)
         self.assertEqual(evidence.stat().st_mtime_ns, measured)
         self.assertEqual(len(list(record.parent.iterdir())), 1)
-        # A sole writer locks nothing.
+        # The only writer of a folder does not lock it.
         self.assertFalse((folder / "shards" / "0002" / ".lock").exists())
 
 

@@ -1,5 +1,4 @@
-"""Stops the real program by signals and closed pipes: it ends cleanly, says what is kept, and goes on.
-
+"""Stops the real program with signals and closed pipes: it ends cleanly, says what is kept, and can be resumed.
 Usage: stop_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import fcntl
@@ -61,7 +60,7 @@ class Case(unittest.TestCase):
                           **options)
 
     def wait_for(self, process, text):
-        """What it said on stderr until then, with that line."""
+        """Waits for the text on stderr; returns what was printed there up to and including its line."""
         said = ""
         for line in process.stderr:
             said += line
@@ -120,12 +119,12 @@ class Signals(Case):
         moments = 6
         for n in range(moments):
             self.results = self.folder / f"stopped-{n}"
-            process = self.start_run(cache=self.folder / f"cache-{n}" if n % 2 else None)  # with all to be built
+            process = self.start_run(cache=self.folder / f"cache-{n}" if n % 2 else None)  # with everything still to build
             time.sleep(longest * (n + 1) / moments)
             process.send_signal(SIGNALS[n % 3])
             output, errors = process.communicate(timeout=PATIENCE)
             if process.returncode == -SIGNALS[n % 3]:
-                continue  # before there was a handler
+                continue  # before the handler was installed
             self.assertIn(process.returncode, (0, 128 + SIGNALS[n % 3]), output + errors)
             self.assertEqual(processes.orphans(), [])
             if process.returncode != 0:
@@ -138,7 +137,7 @@ class Signals(Case):
         with open(self.results / ".lock", "w") as lock:
             process = self.start_run()
             self.wait_for(process, "submissions, seed")
-            fcntl.flock(lock, fcntl.LOCK_EX)  # the next cell cannot be stored as long as this is held
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the next cell cannot be stored while this is held
             time.sleep(2)
             process.send_signal(signal.SIGINT)
             time.sleep(1)
@@ -232,7 +231,7 @@ class Signals(Case):
         self.assertEqual(list(temporary.iterdir()), [])
         process = self.start("sim", program, env={**os.environ, "TMPDIR": str(temporary)})
         while process.poll() is None and not any(temporary.rglob("*.ii")) and not any(temporary.rglob("*.c")):
-            time.sleep(0.01)  # nvcc is at work
+            time.sleep(0.01)  # until nvcc is at work
         process.send_signal(signal.SIGTERM)
         self.finish(process, 143)
         self.assertEqual(list(temporary.iterdir()), [])
@@ -259,7 +258,7 @@ class Pipes(Case):
 
     def test_a_run_that_nobody_listens_to_loses_nothing(self):
         process = self.start_run("-m", "alice", stdout=self.closed_pipe(), stderr=self.closed_pipe())
-        self.finish(process, 141)  # its summary did not arrive
+        self.finish(process, 141)  # its summary was not delivered
         self.assertEqual(len(self.board()), len(CHALLENGES))
         process = self.start_run("-m", "bob", stderr=self.closed_pipe())
         self.finish(process, 0)

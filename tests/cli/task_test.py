@@ -1,5 +1,4 @@
-"""What is handed out to a model suffices: every challenge, both languages.
-
+"""The task that a model is given is complete: every challenge, both languages.
 Usage: task_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import hashlib
@@ -16,7 +15,7 @@ import unittest
 ASSAY, ROOT = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
 CHALLENGES = sorted(p.parent.name for p in ROOT.glob("challenges/*/spec.json"))
 NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
-# Of the toolkit and the standard library, which a prompt may name.
+# Names from the toolkit and the standard library, which a prompt may use.
 KNOWN_ELSEWHERE = re.compile(r"cuda\w*|std_\w+|size_t|u?int\d+_t|extern_c")
 
 
@@ -27,7 +26,7 @@ def assay(*args, expect=0):
 
 
 def code_of(text):
-    """What stands in fences or back-ticks, or is indented as code."""
+    """The text in fences or back-ticks, or indented as code."""
     fences = re.findall(r"^```\w*\n(.*?)^```$", text, re.M | re.S)
     rest = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.M | re.S)
     return "\n".join([*fences, *re.findall(r"`([^`\n]+)`", rest), *re.findall(r"^    .*$", rest, re.M)])
@@ -66,7 +65,7 @@ class Tasks(unittest.TestCase):
                 before, interface = prompt.split("\n## abi.h\n")
                 interface = interface[:interface.index("\n## Build\n")]
                 self.assertNotIn('#include "', interface)
-                before = before[:before.index("\n## Grading\n")]  # names capabilities
+                before = before[:before.index("\n## Grading\n")]  # the rest names capabilities
                 names = set(re.findall(r"\bASSAY_\w+|\b[a-z]{2,}_\w{2,}\b", code_of(before)))  # k_j is mathematics
                 defined = set(re.findall(r"\w+", interface)) | set(re.findall(r"\b\w+(?= =|\()", code_of(before)))
                 missing = {n for n in names - defined if not KNOWN_ELSEWHERE.fullmatch(n)}

@@ -13,8 +13,8 @@
 // - A kernel cannot access host memory that cuMemHostAlloc returned.
 // - Time is simulated: only launches, copies and fills take any. Matrix units are far
 //   slower than real ones.
-// - The double's device uses the same addresses as any other sim::Device in its process: whichever is
-//   made second fails.
+// - The double's device uses the same addresses as any other sim::Device in its process:
+//   whichever is made second fails.
 //
 // Faults are given as text, see support/faults.h. Calls count from 1 since the faults were set.
 // The environment variable ASSAY_CUDA_DOUBLE holds the initial text; if it is not a valid fault

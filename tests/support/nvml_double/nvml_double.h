@@ -21,7 +21,7 @@ struct NvmlDoubleState {
   unsigned sm_mhz = 1755, memory_mhz = 3201, temperature_c = 41;
   unsigned long long reasons = 0;                // bits of nvmlClocksEventReason*
   std::map<int, unsigned long long> violations;  // ns, by policy; 0 for others
-  bool lists_caller = true;                      // whether the caller is among the processes that compute
+  bool lists_caller = true;                      // among the processes that compute
   std::vector<unsigned> processes;               // the other processes
 };
 
