@@ -1,7 +1,8 @@
 """Thrust and CUB on the simulator: right results and no findings.
 
 Usage: algorithms_test.py ASSAY ROOT [unittest arguments]. Skipped without NVIDIA's compiler, which takes a minute for
-the program. """
+the program.
+"""
 import unittest
 
 from sim_test import CACHING_NVCC, NVCC, PROGRAMS, Case

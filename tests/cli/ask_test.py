@@ -1,6 +1,7 @@
 """assay ask against a server of the protocol, over real sockets: how it handles every kind of reply.
 
-Usage: ask_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. """
+Usage: ask_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+"""
 import json
 import os
 import pathlib

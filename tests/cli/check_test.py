@@ -1,7 +1,8 @@
 """assay check and assay grade, driven from outside: right, wrong and hostile answers.
 
 Usage: check_test.py ASSAY ROOT [--slow] [unittest arguments]. Uses only the standard library. With --slow it runs the
-shipped right answers to every challenge, in both languages, on the public cases; without it, everything else. """
+shipped right answers to every challenge, in both languages, on the public cases; without it, everything else.
+"""
 import json
 import os
 import pathlib

@@ -1,7 +1,8 @@
 """`assay sim` from outside: CUDA programs, their output, exit status, counters and findings.
 
 Usage: sim_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library. What needs NVIDIA's compiler is
-skipped without it; the rest compiles a program that was made by hand with g++. """
+skipped without it; the rest compiles a program that was made by hand with g++.
+"""
 import json
 import os
 import pathlib

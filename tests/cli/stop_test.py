@@ -119,7 +119,7 @@ class Signals(Case):
         moments = 6
         for n in range(moments):
             self.results = self.folder / f"stopped-{n}"
-            process = self.start_run(cache=self.folder / f"cache-{n}" if n % 2 else None)  # with everything still to build
+            process = self.start_run(cache=self.folder / f"cache-{n}" if n % 2 else None)  # with all still to build
             time.sleep(longest * (n + 1) / moments)
             process.send_signal(SIGNALS[n % 3])
             output, errors = process.communicate(timeout=PATIENCE)
