@@ -1,4 +1,4 @@
-// Whatever the other side does with its end, ours answers at once.
+// Whatever the other side does with its end, our end answers at once.
 #include "processes/channel.h"
 
 #include <fcntl.h>
@@ -30,14 +30,14 @@ TEST(Channel, CarriesBytesBothWays) {
 
 TEST(Channel, SendsToOneWhoDoesNotReadUntilThereIsNoRoom) {
   const Channel channel;
-  make_waiting(channel.ours());  // whatever its flags say
+  make_waiting(channel.ours());  // whatever flags the other side sets
   int sent = 0;
   while (channel.send()) ASSERT_LT(++sent, 10'000'000);
   EXPECT_GT(sent, 0);
   EXPECT_FALSE(channel.send());
 }
 
-// What it is to receive comes from the other end alone.
+// Only the other end can fill the reader's queue.
 TEST(Channel, CannotBeFilledByItsReader) {
   const Channel channel;
   ASSERT_EQ(::fcntl(channel.theirs(), F_SETFL, O_NONBLOCK), 0);

@@ -38,7 +38,7 @@ TEST(WorkerCores, OfThreadsSideBySideAreSpread) {
   }
   std::map<int, int> users;
   for (const int c : core) ++users[c];
-  // The calling thread may hold one besides.
+  // The calling thread may hold one more.
   for (const auto& [c, n] : users) EXPECT_LE(n, 2) << "core " << c;
   EXPECT_GE(users.size(), static_cast<std::size_t>((threads + 1) / 2));
 }

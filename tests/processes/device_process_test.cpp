@@ -1,4 +1,4 @@
-// The real driver of simulated devices, against the real device and one that misbehaves.
+// The real driver of simulated devices, with the real device and with one that misbehaves.
 #include "processes/device_process.h"
 
 #include <fcntl.h>
@@ -132,7 +132,7 @@ TEST_F(DeviceProcessTest, GarbageInAReportIsBounded) {
   EXPECT_EQ(changed, "") << "there is no such input";
 }
 
-// Fields of one type side by side change places without a word of the compiler.
+// The compiler does not notice when neighbouring fields of one type are swapped.
 TEST_F(DeviceProcessTest, EveryFigureOfAReportArrivesInItsOwnPlace) {
   DeviceProcess device = scripted(Behaviour::reports_figures);
   const auto said = testing::figures();
@@ -162,7 +162,7 @@ TEST_F(DeviceProcessTest, AnAnswerThatStayedOnTheHostCountsAsCopiedThere) {
   EXPECT_EQ(report->work.to_host_bytes, testing::figures().to_host_bytes + 100);
 }
 
-// What a case keeps in device memory, besides its buffers, is scratch.
+// What a case keeps in device memory besides its buffers counts as scratch.
 TEST_F(DeviceProcessTest, MostDeviceMemoryOfAnyPhaseIsKept) {
   DeviceProcess device = scripted(Behaviour::reports_figures);
   const auto report = device.stop();

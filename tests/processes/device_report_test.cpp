@@ -23,7 +23,7 @@ TEST(DeviceReport, TheWorkIsThatOfThePhaseThatCounts) {
   EXPECT_EQ(all.work.to_host_bytes, 20u);
 }
 
-// Or a submission would fetch its data before the clock starts, and compute with it on the host.
+// Otherwise a submission could fetch its data before the clock starts and compute on the host.
 TEST(DeviceReport, WhatTheHostLearnedBeforeThePhaseThatCountsIsKept) {
   DeviceReport all;
   all.add(phase(1, 100, 1000), false);

@@ -1,4 +1,4 @@
-// What code in the process of a real GPU can do, tried by a driver that is hostile.
+// What code in the process of a real GPU can do, tried by a hostile driver.
 #include "processes/gpu_machine.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using Names = std::set<std::string>;
 
-// Everything in it is open to everybody: who cannot get at it is kept from it by the sandbox.
+// Everything in the folder is open to everybody: only the sandbox can deny access.
 class HostileDriver : public ::testing::Test {
  protected:
   HostileDriver() {
@@ -107,7 +107,7 @@ class HostileDriver : public ::testing::Test {
   const Fd service_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 };
 
-// Reading and writing of files, which the filter of system calls says nothing about.
+// Reading and writing files, which the system call filter does not restrict.
 const Names kFiles{"read_secret",    "list_folder", "write_results", "new_results",
                    "rename_results", "write_tmp",   "read_passwd",   "write_own_memory_score"};
 
@@ -125,14 +125,14 @@ TEST_F(HostileDriver, GetsAtOpenFilesAndNothingElseWhereOnlyTheFilterWorks) {
   Names others = outcome.succeeded;
   for (const std::string& name : kFiles) others.erase(name);
   others.erase("write_dev_shm");  // not every machine has one
-  // Without Landlock it is the user that keeps a process from another's environment.
+  // Without Landlock, only the different user keeps a process from reading another's environment.
   if (::geteuid() != 0) others.erase("environment_of_the_parent");
   EXPECT_EQ(others, Names{});
   EXPECT_EQ(outcome.missing, Names{}) << "a driver needs these";
   EXPECT_FALSE(outcome.executed);
 }
 
-// Were the attempts blind, every sandbox would seem to hold.
+// If the attempts never succeeded, every sandbox would seem to hold.
 TEST_F(HostileDriver, SucceedsWithoutASandbox) {
   const Outcome outcome = attempt(Tier::none);
   EXPECT_THAT(outcome.succeeded, IsSupersetOf(kFiles));
@@ -161,7 +161,7 @@ TEST_F(HostileDriver, HasANetworkOfItsOwnWhereThatIsPermitted) {
   EXPECT_NE(attempt(Tier::filter).network, own);
 }
 
-// A case for a device process whose driver is in `folder_` under the name of CUDA's.
+// A case for a device process whose driver lies in `folder_` under the name of CUDA's.
 class DriverOfACase : public HostileDriver {
  protected:
   DeviceProcess start(const fs::path& library) {

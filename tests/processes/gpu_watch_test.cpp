@@ -1,4 +1,4 @@
-// The process that watches a GPU, on the double of the management library.
+// The process that watches a GPU, tested with the double of the management library.
 #include "processes/gpu_watch.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,8 @@ using ::testing::Optional;
 
 constexpr char kBusId[] = "0000:3b:00.0";
 
-// Where assay is root the watcher is another user, who may not enter a closed build folder.
+// Where assay runs as root, the watcher runs as another user, who may be unable to enter a closed
+// build folder.
 class GpuWatchTest : public ::testing::Test {
  protected:
   GpuWatchTest() {

@@ -96,7 +96,7 @@ TEST(Layout, WhatWasNotAskedForIsNotToBeWritten) {
   EXPECT_EQ(find_overrun(plan, layout, output.data(), 42), "") << "no size was asked for";
 }
 
-// Rows of five floats, 2^31 + 8 elements apart, in a buffer of the role.
+// Rows of five floats, 2^31 + 8 elements apart, in a buffer with that role.
 CasePlan sparse_plan(Role role) {
   constexpr std::int64_t kStride = (std::int64_t{1} << 31) + 8;
   CasePlan plan;
@@ -106,7 +106,7 @@ CasePlan sparse_plan(Role role) {
   return plan;
 }
 
-// A sparse output in an arena of its own.
+// A sparse output in its own arena.
 class SparseOutput : public ::testing::Test {
  protected:
   SparseOutput() { poison(plan_, layout_, arena_.data(), 42); }

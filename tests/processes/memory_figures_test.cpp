@@ -66,7 +66,7 @@ TEST(MemoryFigures, AreExactPageByPage) {
   EXPECT_FALSE(exact_resident(-1));
 }
 
-// What the tables of a child's pages add up to, while nobody runs in it.
+// The sum of a child's page tables, exact while no thread runs in it.
 std::uint64_t resident_by_its_tables(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/smaps_rollup", pid));
   for (std::string line; std::getline(in, line);) {

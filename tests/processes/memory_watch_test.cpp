@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kPool = std::size_t{3} << 20;
 
-// A watched child that does `act` when it is told to, and then waits for its end.
+// A watched child that runs `act` when told to, and then waits to be killed.
 class Watched {
  public:
   template <class Act>
@@ -50,7 +50,7 @@ class Watched {
   }
 
   bool attached() const { return watch_.has_value(); }
-  // The growth at its peak, once it has done what it does.
+  // The peak growth, once the child has run `act`.
   std::uint64_t growth() {
     const std::uint64_t before = exact_resident(child_).value_or(0);
     EXPECT_EQ(::write(go_.write.get(), "g", 1), 1);
@@ -88,8 +88,8 @@ class MemoryWatchTest : public ::testing::Test {
     if (!MemoryWatch::works()) GTEST_SKIP() << "the kernel hands over no system calls here";
   }
 
-  // To the page, but for the pages of this program that it touches, of which the kernel maps
-  // sixteen at a time.
+  // Exact to the page, except for pages of this program that the child touches: the kernel maps
+  // sixteen of them at a time.
   template <class Act>
   void expect_seen(Act act) {
     Watched child(act);

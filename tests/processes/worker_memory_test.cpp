@@ -1,4 +1,4 @@
-// Limits, and the account of a process that is at hand. worker_process_test.cpp has those of
+// Memory limits, and the accounting of a process at hand. worker_process_test.cpp tests those of
 // workers.
 #include "processes/worker_memory.h"
 

@@ -1,4 +1,4 @@
-// The real driver of workers against a real process that misbehaves.
+// The real driver of workers, with a real process that misbehaves.
 #include "processes/worker_process.h"
 
 #include <fcntl.h>
@@ -29,12 +29,12 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Behaviour = testing::WorkerBehaviour;
 
-// With callbacks, so that there is room for them.
+// Has callbacks, so there is room for them.
 class CallingBack final : public testing::Copying {
   bool has_callbacks(const CaseSpec&) const override { return true; }
 };
 
-// Keeps what it is asked.
+// Keeps the requests that it gets.
 class Server final : public CallbackServer {
  public:
   std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
@@ -77,7 +77,7 @@ class WorkerProcessTest : public ::testing::Test {
     settings.on_text = on_text_;
     return WorkerProcess(settings, *input_, layout_.output_bytes + more_output_);
   }
-  // What comes of a phase of a worker that loads.
+  // The outcome of a phase in a worker that loads.
   Outcome run(Behaviour behaviour, const Challenge& challenge = testing::Copying(),
               BoundedServer* server = nullptr) {
     WorkerProcess worker = start(behaviour, challenge);
@@ -88,7 +88,7 @@ class WorkerProcessTest : public ::testing::Test {
     return outcome;
   }
 
-  // The growth that a case in a fresh worker shows.
+  // The memory growth of a case in a fresh worker.
   std::uint64_t growth(Behaviour behaviour) {
     WorkerProcess worker = start(behaviour);
     EXPECT_EQ(worker.load().verdict, Verdict::ok);
@@ -161,7 +161,7 @@ TEST_F(WorkerProcessTest, AllThatItPrintedIsToldWhenItIsGone) {
 
 TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
   const Outcome busy = run(Behaviour::spins);
-  // On a crowded machine it may get little of a processor; then it counts as asleep.
+  // On a crowded machine it may get little processor time; then it counts as asleep.
   EXPECT_THAT(busy.verdict, ::testing::AnyOf(Verdict::time_limit, Verdict::idle_limit));
   EXPECT_EQ(busy.seconds, 0.5);
   const Outcome idle = run(Behaviour::sleeps);
@@ -169,7 +169,7 @@ TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
   EXPECT_THAT(idle.detail, HasSubstr("no reply within 0.5 s"));
 }
 
-// Three others keep its core busy, so it takes four times as long as alone.
+// Three other processes keep its core busy, so it takes four times as long as it would alone.
 TEST_F(WorkerProcessTest, TimeInWhichOthersHadTheProcessorsIsGivenBack) {
   if (!std::ifstream("/proc/self/schedstat")) GTEST_SKIP() << "the kernel does not count waits";
   case_.time_limit_s = 0.25;
@@ -192,14 +192,14 @@ TEST_F(WorkerProcessTest, TimeInWhichOthersHadTheProcessorsIsGivenBack) {
   EXPECT_THAT(busy.detail, HasSubstr("in which others had the processors"));
 }
 
-// Whatever it answers until it is stopped is found then; afterwards it cannot answer.
+// All answers up to the stop are found then; afterwards the worker cannot answer.
 TEST_F(WorkerProcessTest, SeveralAnswersViolateTheProtocol) {
   const Outcome outcome = run(Behaviour::answers_seven_times);
   EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
   EXPECT_THAT(outcome.detail, HasSubstr("more than once"));
 }
 
-// A count that the submission wrote before the worker was done.
+// The submission wrote this count before the worker was done.
 TEST_F(WorkerProcessTest, AReplyThatAnswersNoRequestViolatesTheProtocol) {
   const Outcome outcome = run(Behaviour::answers_an_older_request);
   EXPECT_EQ(outcome.verdict, Verdict::protocol_violation);
@@ -263,7 +263,8 @@ TEST_F(WorkerProcessTest, AnotherThreadMayNotAnswerForTheFirst) {
   EXPECT_THAT(outcome.detail, HasSubstr("first thread"));
 }
 
-// Where no filter refuses the signals it may be continued for ever. That is not waited for.
+// Without a filter that refuses the signals, the worker may be continued for ever. The harness does
+// not wait for that.
 TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
   sandbox::Program program;
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -277,7 +278,7 @@ TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
     stop = process.stop(std::chrono::milliseconds(200));
     if (stop != Stop::stopped) break;
     process.resume();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it has not come so far yet
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the program has not got that far yet
   }
   EXPECT_EQ(stop, Stop::refused);
   const auto exit = process.wait({});
@@ -308,11 +309,11 @@ TEST_F(WorkerProcessTest, ItHasTheCoresOfItsThreadsAndNoOthers) {
   EXPECT_EQ(run(Behaviour::tells_its_cores).status, 1);
 }
 
-// Without a filter it takes what it likes; its processor time tells.
+// Without a filter the worker can take more cores; its processor time shows it.
 TEST_F(WorkerProcessTest, MoreCoresThanThreadsFailTheCall) {
   case_.time_limit_s = 10;
   Outcome outcome;
-  int most = 0;  // hundredths of a core, by its own word
+  int most = 0;  // hundredths of a core, as the worker reports it
   for (int attempt = 0; attempt < 10 && outcome.verdict == Verdict::ok; ++attempt) {
     WorkerProcess worker = start(Behaviour::keeps_cores_busy, sandbox::Tier::none);
     ASSERT_EQ(worker.load().verdict, Verdict::ok);
@@ -352,9 +353,8 @@ TEST_F(WorkerProcessTest, WhatTakesTooMuchMemoryIsEndedByTheKernelWhichSaysSo) {
   EXPECT_EQ(outcome.verdict, Verdict::memory_limit) << outcome.detail;
 }
 
-// Whatever it does to what it shares with the harness, at whatever moment, the harness comes back:
-// with a verdict, and in time, for it waits for nothing that has no end. A hang shows as this
-// test's time limit.
+// Whatever the worker does to what it shares with the harness, and whenever, the harness returns in
+// time with a verdict: it never waits without a limit. A hang shows as this test's time limit.
 class AnyWorker : public WorkerProcessTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(AnyWorker, NeverKeepsTheHarnessWaiting) {

@@ -13,7 +13,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// As a submission would; false when there is no more room.
+// Prints as a submission would; false if there is no more room.
 bool print(const WorkerText& text, const std::string& what) {
   return ::send(text.theirs(), what.data(), what.size(), MSG_DONTWAIT) ==
          static_cast<ssize_t>(what.size());

@@ -75,7 +75,7 @@ TEST_F(FindMemoryGroups, SaysWhyThereAreNone) {
   EXPECT_NE(groups.why_not.find("does not hand the memory controller on"), std::string::npos);
 }
 
-// Of a mount that shows a part of the tree, where our own group is not.
+// The mount shows only a part of the tree, which does not contain our own group.
 TEST_F(FindMemoryGroups, OutsideOfWhatIsMountedAreNone) {
   const char* part = "30 24 0:26 /other /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   EXPECT_EQ(find_memory_groups(part, "0::/user\n", root_).version, 0);
@@ -87,7 +87,7 @@ class MemoryGroupTest : public ::testing::Test {
     if (memory_groups().version == 0) GTEST_SKIP() << memory_groups().why_not;
   }
 
-  // A child in the group that touches so many bytes; how it ended.
+  // Starts a child in the group that touches that many bytes; returns how it ended.
   static int touch(const MemoryGroup& group, std::size_t bytes) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -33,7 +33,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A shell in the sandbox: not what the worker policy permits, so the compiler's.
+// A shell in the sandbox, under the compiler's policy: the worker's does not permit a shell.
 Program shell(const std::string& script, const Fd& null) {
   Program program;
   program.policy = Policy::compiler;
@@ -46,15 +46,15 @@ Program shell(const std::string& script, const Fd& null) {
   return program;
 }
 
-// A program whose child holds the pipe and says so. The child comes last in a pipeline, because
-// shells want /dev/null for what comes first in the background.
+// A program whose child holds the pipe and prints a line. The child comes last in a pipeline,
+// because shells need /dev/null for the first command of one in the background.
 Program with_descendant(const Fd& null, const Pipe& pipe) {
   Program program = shell("trap '' TERM HUP; true | { echo; sleep 1000; } & wait", null);
   program.fds = {null.get(), pipe.write.get(), null.get()};
   return program;
 }
 
-// End-of-file proves that nobody holds the pipe any more.
+// End-of-file proves that no process holds the pipe any more.
 void expect_gone(const Pipe& pipe) {
   char byte;
   pollfd entry{pipe.read.get(), POLLIN, 0};
@@ -189,7 +189,7 @@ TEST_F(SandboxTest, FailsLoudlyForAMissingMount) {
   EXPECT_THROW(spawn(Tier::namespaces, program), Error);
 }
 
-// The launcher may not allocate: what it has room for is known, and looked at before it starts.
+// The launcher may not allocate: its capacity is fixed, and checked before it starts.
 TEST_F(SandboxTest, RefusesMoreDescriptorsThanItCanPlace) {
   Program program = shell("exit 0", null_);
   program.fds.assign(32, null_.get());
@@ -219,7 +219,7 @@ TEST_F(SandboxTest, ReportsAProgramThatDoesNotExist) {
 }
 
 // Launching forks while other threads hold locks of the C library: nothing between fork and exec
-// may want one.
+// may need such a lock.
 TEST_F(SandboxTest, LaunchesFromSeveralThreadsAtOnce) {
   std::atomic<int> good{0};
   {
@@ -284,7 +284,7 @@ TEST_F(LandlockTest, SaysWhatItsUserCannotReach) {
 
 TEST_F(LandlockTest, KillsDescendantsWithTheSandbox) { expect_descendants_killed(Tier::landlock); }
 
-// In a process of its own, which has none of this one's ids but those of a small container.
+// In a user namespace that has none of the usual ids, only those of a small container.
 TEST_F(LandlockTest, FindsAUserWhereThereAreFew) {
   if (::geteuid() != 0) GTEST_SKIP() << "giving out ids needs root";
   Pipe ready = make_pipe(), mapped = make_pipe();
@@ -318,7 +318,7 @@ TEST_F(LandlockTest, FindsAUserWhereThereAreFew) {
   EXPECT_EQ(status, 0);
 }
 
-// A harness that is killed leaves nothing running: neither the program nor what it started.
+// A killed harness leaves nothing running: neither the program nor what it started.
 class KilledHarness : public ::testing::TestWithParam<Tier> {};
 
 TEST_P(KilledHarness, LeavesNothingRunning) {
@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, KilledHarness, ::testing::Values(Tier::namespace
                            return tier.param == Tier::namespaces ? "namespaces" : "landlock";
                          });
 
-// Were the probes blind, every tier would seem to hold.
+// If the probes never failed, every tier would seem to hold.
 TEST(UnsafeTier, DoesNotContain) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const Workplace place(Tier::none, "");
@@ -365,7 +365,7 @@ TEST(UnsafeTier, DoesNotContain) {
     Process process = spawn(Tier::none, program);
     const auto exit = process.wait(60s);
     ASSERT_TRUE(exit.has_value());
-    if (target.empty() && std::string(action) == "load") continue;  // no other library here
+    if (target.empty() && std::string(action) == "load") continue;  // no other library to load here
     EXPECT_EQ(exit->status, 1 << 8) << action << " " << target << " went unnoticed";
   }
 }

@@ -1,4 +1,4 @@
-// The filters as the kernel applies them, each in a child of its own and without a sandbox around
+// The filters as the kernel applies them, each in its own child process, without a sandbox around
 // it.
 #include "sandbox/seccomp_policy.h"
 
@@ -23,8 +23,8 @@ namespace {
 
 constexpr int kKilled = -1, kDone = 0;
 
-// kDone where the call succeeds under the filter, else its errno; kKilled where the filter ended
-// the process.
+// kDone if the call succeeds under the filter, kKilled if the filter killed the process, otherwise
+// the call's errno.
 template <class Call>
 int outcome(Policy policy, Tier tier, Call call) {
   const auto& filter = seccomp_program(policy, tier);
@@ -71,7 +71,7 @@ TEST(SeccompPolicy, AWorkerThatStartsAProcessOrOpensASocketIsKilled) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_kill, ::getppid(), 0); }), kKilled);
 }
 
-// Or its descriptor would be a door to what the filter does not know.
+// Otherwise the exec descriptor would be a way around the filter.
 TEST(SeccompPolicy, AWorkerExecutesNothingElse) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_execve, "/bin/true", nullptr, nullptr); }),
             kKilled);
@@ -103,7 +103,7 @@ TEST(SeccompPolicy, WhatRuntimesCanLiveWithoutIsRefused) {
             kDone);
 }
 
-// In a pid namespace the worker is process 2; elsewhere its id is not known beforehand.
+// In a pid namespace the worker is process 2; elsewhere its id is not known in advance.
 TEST(SeccompPolicy, SignalsGoToTheWorkerItselfOrToNobody) {
   const auto to = [](pid_t process) { return ::syscall(SYS_tgkill, process, 1, 0); };
   EXPECT_EQ(in_worker([&] { return to(1); }), kKilled);
@@ -140,7 +140,7 @@ int in_driver(Call call) {
   return outcome(Policy::driver, Tier::landlock, call);
 }
 
-// tests/processes/gpu_machine_test.cpp tries much more, in the whole sandbox.
+// tests/processes/gpu_machine_test.cpp tries much more, in the full sandbox.
 TEST(SeccompPolicy, ADriverIsRefusedWithErrors) {
   EXPECT_EQ(in_driver([] { return ::syscall(SYS_getpid); }), kDone);
   EXPECT_EQ(in_driver(a_process), EPERM);

@@ -45,7 +45,7 @@ pid_t parent_of(pid_t pid) {
   return parent;
 }
 
-// "socket pipe": the kinds of what a process has open, but for /dev/null.
+// The kinds of a process's open descriptors, except /dev/null, such as "socket pipe".
 std::string held_by(pid_t pid) {
   std::string held;
   for (const auto& entry :
@@ -78,7 +78,7 @@ TEST_F(SpawnerTest, OneServesAllOfAProcess) {
   EXPECT_EQ(spawner_pid(), first);
 }
 
-// What it was sent it closes while the program begins.
+// The spawner closes the descriptors that it was sent while the program starts.
 TEST_F(SpawnerTest, KeepsNothingOfTheHarnesss) {
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   std::string held;
@@ -113,7 +113,7 @@ TEST_F(SpawnerTest, AForkMakesItsOwn) {
   EXPECT_EQ(spawner_pid(), parents);
 }
 
-// Programs without cores of their own get those of the thread that asks, as children would.
+// Programs without cores of their own get those of the calling thread, as children would.
 TEST_F(SpawnerTest, GivesTheCoresOfTheCallingThread) {
   cpu_set_t before, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);

@@ -24,7 +24,7 @@ class WorkplaceTest : public ::testing::Test {
         std::distance(fs::directory_iterator(home_), fs::directory_iterator()));
   }
 
-  // A process that makes a workplace here and dies at once.
+  // Starts a process that makes a workplace here and dies at once.
   void leave_one_behind() {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -1,4 +1,4 @@
-// A device that takes orders and then does what it should not.
+// A device that takes orders and then misbehaves.
 #include "wire/device.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What the scripted device does; the harness chooses by the limit on a launch's instructions.
+// What the scripted device does. The harness chooses by the limit on a launch's instructions.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ enum class DeviceBehaviour : std::uint64_t {
   crashes,
   is_silent,
   answers_twice,
-  reports_garbage,  // texts without an end, an input that does not exist
-  reports_figures,  // every field of the report differs; testing::figures() says how
+  reports_garbage,  // endless texts, an input that does not exist
+  reports_figures,  // all fields differ; testing::figures() has the values
 };
 
-// A report of which no two fields are alike.
+// A report in which no two fields are equal.
 inline device::Report figures() {
   device::Report report;
   std::uint64_t next = 1000;

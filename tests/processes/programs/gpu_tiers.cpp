@@ -1,5 +1,5 @@
-// Tries a driver without a sandbox, with the filter alone and in all of its sandbox, and says in
-// which it lives: for a machine with a GPU on which it does not.
+// Tries a driver without a sandbox, with the filter alone and in its full sandbox, and reports
+// where it works. For machines on which the driver of the GPU fails in the sandbox.
 //
 // argv: gpu_tiers [DRIVER]
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 int main(int argc, char** argv) {
   using namespace assay;
   using sandbox::Tier;
-  ::prctl(PR_SET_DUMPABLE, 0);  // as the harness
+  ::prctl(PR_SET_DUMPABLE, 0);  // as the harness does
   const char* const driver = argc > 1 ? argv[1] : "libcuda.so.1";
   fmt::print("Landlock: {}\n", sandbox::landlock_abi());
   int failures = 0;

@@ -1,10 +1,9 @@
-// A driver that tries, as soon as it is loaded, what code in the process of a GPU should not be
-// able to do, and what a driver must be able to do. It says which attempts succeeded, which needs
-// were not met, which network it is in and, at last, whether it could execute another program. Each
-// attempt leaves things as they were.
-//
-// In the folder FOLDER of the environment, whatever may be opened by everybody: `secret`,
-// `results/` with `row` and `old` in it, and `service`, a socket at which somebody listens.
+// A driver that, as soon as it is loaded, tries what code in the process of a GPU should not be
+// able to do, and what a driver must be able to do. It reports which attempts succeeded, which
+// needs were not met, which network it is in and, at the end, whether it could execute another
+// program. Every attempt is undone.
+// The environment variable FOLDER names a folder that is open to everybody. It holds `secret`,
+// `results/` with `row` and `old` in it, and `service`, a socket that somebody listens on.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -55,7 +54,7 @@ bool can_make_socket(int family, int type) {
   return fd >= 0;
 }
 
-// What a call that may have made a child returned.
+// The result of a call that may have made a child, which exits here.
 bool made_a_child(long id) {
   if (id == 0) ::_exit(0);
   if (id > 0) ::waitpid(static_cast<pid_t>(id), nullptr, 0);
@@ -128,7 +127,8 @@ constexpr Try kAttempts[] = {
     {"signal_thread_by_number", [] { return ::syscall(SYS_tkill, ::gettid(), 0) == 0; }},
     {"descriptor_of_a_process",
      [] { return made_a_descriptor(::syscall(SYS_pidfd_open, ::getpid(), 0)); }},
-    // The kernel says that the parent is not traced; the filter does not let it be asked.
+    // ESRCH: the kernel answered that the parent is not traced. The filter does not let the call
+    // reach the kernel.
     {"trace",
      [] {
        return ::ptrace(PTRACE_PEEKDATA, ::getppid(), nullptr, nullptr) == 0 || errno == ESRCH;

@@ -1,4 +1,4 @@
-// A worker that speaks the protocol and then does what it should not.
+// A worker that speaks the protocol and then misbehaves.
 #include "wire/worker.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ void send_continues() {
   for (;;) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), SIGCONT);
 }
 
-// The number of cores, plus 100 where it could take all of the machine's.
+// The number of cores, plus 100 if it could take all of the machine's cores.
 int cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -88,7 +88,8 @@ void start_threads(int n) {
   }
 }
 
-// With more threads than it may have; hundredths of a core that it got, over a while.
+// Runs more threads than allowed for a while; returns how much of the cores it got, in hundredths
+// of a core.
 int keep_cores_busy() {
   static constexpr std::chrono::milliseconds kWhile{300};
   cores();
@@ -101,7 +102,7 @@ int keep_cores_busy() {
                           wall.count());
 }
 
-// Memory of the output arena that no buffer of the case lies in.
+// Fills the memory of the output arena behind all buffers of the case.
 void hoard(const Header& header, std::byte* output, std::size_t bytes) {
   std::size_t end = 0;
   const auto* slots = reinterpret_cast<const BufferSlot*>(
@@ -112,7 +113,7 @@ void hoard(const Header& header, std::byte* output, std::size_t bytes) {
   std::memset(output + end, 1, bytes - end);
 }
 
-// What comes of it is the kernel's business.
+// Failures are ignored: the kernel may refuse what it likes.
 void put(int fd, const void* bytes, std::size_t n) {
   if (::write(fd, bytes, n) < 0) ::sched_yield();
 }
@@ -129,10 +130,10 @@ void for_ever(Step step) {
   }).detach();
 }
 
-// Ends the first thread; another one, which answers whatever is asked, takes its place.
+// Ends the first thread. Another thread takes its place and answers all requests.
 [[noreturn]] void leave_to_another(Control& control, const Header& header) {
   std::thread([&control, &header] {
-    // By then the first is gone: it has nothing else to do.
+    // By then the first thread has ended: it has nothing else to do.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     do {
       reply(control, header.request, Reply::done);
@@ -141,7 +142,8 @@ void for_ever(Step step) {
   for (;;) ::syscall(SYS_exit, 0);
 }
 
-// One thing that a submission may do to what it shares with the harness, whatever the kernel says.
+// One random thing that a submission may do to what it shares with the harness, whatever the kernel
+// answers.
 void do_anything(std::minstd_rand& random, Control& control, const Header& header) {
   const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
   const int fd = static_cast<int>(below(10));
@@ -237,7 +239,7 @@ void ready_a_case(Behaviour behaviour) {
 }  // namespace
 
 int main(int argc, char**) {
-  if (argc == 1) {  // nobody asks: it is to be stopped
+  if (argc == 1) {  // without requests: started only to be stopped
     misbehave(Behaviour::cannot_be_stopped, {}, *new Control);
   }
   struct stat output_info {};
@@ -250,7 +252,7 @@ int main(int argc, char**) {
     if (behaviour == Behaviour::does_anything && header.command != Command::ping) {
       static std::minstd_rand random(static_cast<unsigned>(header.scratch_capacity % 4096) + 1);
       for (auto n = random() % 4; n > 0; --n) do_anything(random, control, header);
-      if (random() % 8 == 0) continue;  // as if it had not been asked
+      if (random() % 8 == 0) continue;  // as if there had been no request
     }
     control.status = header.command == Command::run         ? 3
                      : header.command == Command::self_test ? 9
