@@ -16,7 +16,7 @@ namespace {
 
 enum Handle { kX, kLate, kState, kY };
 
-// An input, one that is hidden until phase 1, an inout and an output: each of one float.
+// Four buffers of one float each: an input, one hidden until phase 1, an inout and an output.
 class FourBuffers final : public testing::Copying {
  public:
   CasePlan plan(const CaseSpec&) const override {
@@ -39,7 +39,7 @@ class FourBuffers final : public testing::Copying {
 
 class CaseInputTest : public ::testing::Test {
  protected:
-  // What the worker sees.
+  // What the worker sees in the buffer.
   float seen(Handle handle) {
     const wire::BufferSlot& slot = planned_.layout.slots[handle];
     float value;
@@ -115,7 +115,7 @@ TEST_F(CaseInputTest, ASeedDecidesTheInput) {
 // --- what a plan owes, and when
 // ----------------------------------------------------------------------
 
-// Two phases; y is due when the test says.
+// Two phases; the test sets when y is due.
 class Owing final : public testing::Copying {
  public:
   Owing(int timed_phase, int due) : timed_phase_(timed_phase), due_(due) {}
@@ -213,7 +213,7 @@ TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {
       const CasePlan& plan = planned.plan;
       if (c.group != CaseGroup::timed || plan.timed_phase + 1 == plan.phases) continue;
       ++timed_in_the_middle;
-      // What is due later is the harness's own bookkeeping, never a result.
+      // Buffers due later are the harness's own bookkeeping, never a result.
       for (const BufferPlan& b : plan.buffers) {
         const bool later = b.role != Role::input && plan.due_phase(b, true) > plan.timed_phase;
         EXPECT_TRUE(!later || b.name == "results") << b.name;

@@ -39,7 +39,7 @@ class CorrectnessTest : public ::testing::Test {
     on_device.device.emplace();
     return run_simulated({world, world_.challenge, on_device, 7, account}, {});
   }
-  // What becomes of each case; the others are right.
+  // The answer to each named case; all other cases are right.
   void script(std::map<std::string, Answer> answers) {
     world_.libraries["a"].run = [answers](const std::string& name, int) {
       const auto found = answers.find(name);
@@ -206,8 +206,7 @@ TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
   EXPECT_EQ(noting.values[0], noting.values[1]);
 }
 
-// Known by what it was derived from, a seed can be made again; by mixing its neighbours it cannot.
-// Two right answers that ask for three blocks; the second is refused one and writes all the same.
+// Both answers are right and ask for three blocks. The second writes although its third is refused.
 TEST_F(CorrectnessTest, TheLastAllocationIsRefusedInASecondRun) {
   spec_.cases = {case_spec("one")};
   spec_.cases[0].failing_allocation = kLastAllocation;
@@ -235,6 +234,8 @@ TEST_F(CorrectnessTest, WhatAsksForNoMemoryIsRefusedNone) {
   EXPECT_EQ(world_.count("run a one"), 1);
 }
 
+// Anyone who knows what a seed was derived from can make it again. It cannot be computed from
+// neighbouring seeds.
 TEST_F(CorrectnessTest, SeedsAreDerivedOneWay) {
   const std::uint64_t one = case_seed(7, "copying", "one");
   EXPECT_EQ(one, derive(7, "case copying/one"));
@@ -243,7 +244,7 @@ TEST_F(CorrectnessTest, SeedsAreDerivedOneWay) {
   EXPECT_NE(one, case_seed(8, "copying", "one"));
 }
 
-// The challenge takes both for right: it looks at the first float only.
+// The challenge accepts both: it looks only at the first float.
 TEST_F(CorrectnessTest, ADeterministicCaseThatDiffersInABitIsWrong) {
   class Lenient final : public testing::Copying {
     CheckResult check(const CaseSpec&, const CasePlan&, const Reference&, BufferViews,
@@ -321,7 +322,7 @@ class SimulatedTest : public CorrectnessTest {
   SimulatedTest() {
     device("", [](processes::DeviceReport&) {});
   }
-  // In that case the device reports so.
+  // Changes the device's report in that case.
   void device(const std::string& in_case, std::function<void(processes::DeviceReport&)> change) {
     world_.libraries["a"].run = [in_case, change](const std::string& name, int) {
       Answer answer;
@@ -464,7 +465,7 @@ TEST_F(DrawnCasesTest, AFailureTellsOfTheSimplestDrawThatFailsAlike) {
   EXPECT_EQ(result_of(results, "random_1").detail, "");
 }
 
-// What dies in another way is another failure.
+// Dying in a different way counts as a different failure.
 TEST_F(DrawnCasesTest, ShrinkingKeepsTheVerdict) {
   spec_.random->axes = {{.name = "n", .choices = {1, 2, 3}, .usual = 0}};
   world_.libraries["a"].run_drawn = [](const CaseSpec& c) {

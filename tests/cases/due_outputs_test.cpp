@@ -11,7 +11,7 @@ namespace {
 enum Handle { kX, kEarly, kState, kY, kScratch };
 
 // Three phases, of which the second is timed: an output due after the first, a state, an output due
-// as usual, and one that two runs need not agree in.
+// as usual, and one that may differ between runs.
 class DueOutputsTest : public ::testing::Test {
  protected:
   DueOutputsTest() {

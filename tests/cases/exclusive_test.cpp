@@ -46,7 +46,7 @@ class ExclusiveTest : public ::testing::Test {
   static double budget(const CaseResult& result) {
     return *find_metric(result.metrics, "budget_s");
   }
-  // The case that sets the pace, as timed: par's seconds and the answer's.
+  // The timed case that sets the pace: par's seconds and the answer's own.
   static CaseResult timed(double par, double own, Verdict verdict = Verdict::ok) {
     CaseResult result;
     result.name = "time";

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Ne;
 
-// Two phases; the second is timed and sees an input of its own.
+// Two phases; the second is timed and has an additional input.
 class TwoPhases : public testing::Copying {
  public:
   CasePlan plan(const CaseSpec& spec) const override {
@@ -53,7 +53,7 @@ class ExecuteTest : public ::testing::Test {
     const auto worker = world.make_worker(settings, arena, planned.layout.output_bytes, nullptr);
     return execute(world, *worker, input, options, account_, trace);
   }
-  // What the phases come to, in their order.
+  // The answers of the phases, in order.
   void script(std::vector<Answer> phases) {
     world_.libraries["a"].run = [phases](const auto&, int nth) {
       return phases.at(static_cast<std::size_t>(nth) % phases.size());
@@ -164,7 +164,7 @@ TEST_F(ExecuteTest, OutputsAreDueLastUnlessThePlanSaysOtherwise) {
   EXPECT_EQ(executed().verdict, Verdict::wrong_answer);
 }
 
-// Of a timed case: at the end of what is timed.
+// The output of a timed case is due at the end of the timed phase.
 TEST_F(ExecuteTest, WorkPutOffUntilTheClockStandsIsWrong) {
   class TimedFirst final : public testing::Copying {
     CasePlan plan(const CaseSpec& spec) const override {
@@ -263,7 +263,7 @@ TEST_F(ExecuteTest, WhatNeedsAGpuIsNobodysFaultWhateverElseHappened) {
   EXPECT_THAT(result.detail, HasSubstr("cudaGraphCreate"));
 }
 
-// Whose server needs six seconds for an answer, by the world's clock.
+// The server needs six seconds per answer, by the world's clock.
 class AskedSlowly final : public testing::Copying {
  public:
   explicit AskedSlowly(double& now) : now_(now) {}

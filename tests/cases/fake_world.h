@@ -1,5 +1,5 @@
-// A world for tests of what drives workers: no process, no compiler, and time that passes only
-// where a script says so.
+// A world for tests of the code that drives workers: no process, no compiler, and time that passes
+// only where a script says so.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace assay::testing {
 
-// Four floats in, the same four out.
+// Copies four floats from the input to the output.
 class Copying : public Challenge {
  public:
   CasePlan plan(const CaseSpec&) const override {
@@ -65,12 +65,12 @@ inline ChallengeSpec spec_with(std::vector<CaseSpec> cases) {
   return spec;
 }
 
-// What a call came to: an outcome, and what stands in the output then.
+// The result of a call: an outcome, and what the output then holds.
 struct Answer {
   processes::Outcome outcome = {.seconds = 0.001};
   bool right = true;
-  bool writes = true;             // its output at all
-  std::uint64_t grown_bytes = 0;  // by which the worker's memory peaked
+  bool writes = true;             // to its output at all
+  std::uint64_t grown_bytes = 0;  // peak growth of the worker's memory
 };
 
 inline Answer wrong() { return {.right = false}; }
@@ -83,28 +83,28 @@ inline Answer ending(Verdict verdict, double seconds = 0.001) {
 // How the workers of one library behave.
 struct Behaviour {
   processes::Outcome load;
-  // Of the library's `nth` call in all, from 0, for this case.
+  // The answer to the library's `nth` call for this case, counted over all its workers from 0.
   std::function<Answer(const std::string& case_name, int nth)> run = [](const auto&, int) {
     return Answer();
   };
-  std::function<Answer(const CaseSpec&)> run_drawn{};  // not empty: instead, by the case
-  std::function<void(CallbackServer&)> asks{};         // during a call, where there is a server
+  std::function<Answer(const CaseSpec&)> run_drawn{};  // if set, used instead of `run`
+  std::function<void(CallbackServer&)> asks{};         // during a call, if there is a server
   processes::Outcome self_test = {};
-  std::function<void(std::span<std::byte>)> records{};  // what self_test leaves in the output
+  std::function<void(std::span<std::byte>)> records{};  // what self_test writes to the output
   double ping_seconds = 0;
-  bool loses_device = false;  // what ends it is the death of its device
+  bool loses_device = false;  // a verdict that ends it means that its device died
 };
 
 class FakeWorld {
  public:
-  // By the library's path; one that is not here does everything right in a millisecond.
+  // By the library's path. A library that is not listed does everything right in a millisecond.
   std::map<std::string, Behaviour> libraries;
-  // "start a", "load a", "run a CASE", "end a": what happened to whose worker.
+  // What happened to whose worker: "start a", "load a", "run a CASE", "end a".
   std::vector<std::string> log;
   double now = 0;
   int flushes = 0;
   Roofline roofline{1e9, 1e9};
-  // What compiling does; without it each request gives a library of the first source's contents.
+  // Replaces compiling. Without it, each request gives a library with the first source's contents.
   cases::Compile compile;
   Copying challenge;
 
@@ -126,7 +126,7 @@ class FakeWorld {
   int count(const std::string& entry) const {
     return static_cast<int>(std::count(log.begin(), log.end(), entry));
   }
-  // The log's entries that begin so.
+  // The log's entries that begin with `beginning`.
   std::vector<std::string> entries(const std::string& beginning) const {
     std::vector<std::string> found;
     for (const std::string& entry : log) {

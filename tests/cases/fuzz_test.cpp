@@ -35,7 +35,7 @@ class FuzzTest : public ::testing::Test {
     settings.library = "a";
     return Fuzzer({bench_world_, world_.challenge, settings, 7, account_});
   }
-  // One that asks for memory so often.
+  // An answer that asks for memory that many times.
   static Answer asking(std::uint64_t allocations) {
     return {.outcome = {.seconds = 0.001, .allocations = allocations}};
   }
@@ -113,7 +113,7 @@ TEST_F(FuzzTest, ARefusalMustLeaveNoTrace) {
   EXPECT_THAT(finds(other), HasSubstr("ASSAY_EINTERNAL"));
   EXPECT_EQ(finds(out_of_memory(2)), "");
   EXPECT_EQ(finds(asking(2)), "") << "it does without";
-  // Of the second of two allocations, which never came.
+  // Reports the second of two allocations as refused, which was never requested.
   answer([](const CaseSpec& c) {
     return c.failing_allocation > 1    ? out_of_memory(1)
            : c.failing_allocation == 1 ? out_of_memory(1)

@@ -15,7 +15,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Copies as many floats as the params say; none but positive ones are legal.
+// Copies as many floats as the params say; only positive counts are legal.
 class Sized final : public testing::Copying {
  public:
   std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kNan = "nan";
 
-// One output of four floats that must all be 1, or in the case of that name NaN; and a state of
+// One output of four floats that must all be 1, or NaN in the case of that name, and a state of
 // three bytes that a call may change.
 class Ones final : public Challenge {
  public:

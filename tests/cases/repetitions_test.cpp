@@ -14,7 +14,8 @@ CaseSpec spec_of(int repetitions, int naive_repetitions) {
   return spec;
 }
 
-// Par takes a second, the submission `seconds`, in every other round `spread` times as long.
+// Par takes a second. The submission takes `seconds`, and `spread` times as long in every other
+// round.
 std::vector<TimingSample> rounds(int n, double seconds, double spread = 1) {
   std::vector<TimingSample> samples;
   for (int i = 0; i < n; ++i) {

@@ -69,14 +69,14 @@ class GpuTimingTest : public TimingTest {
       };
     }
   }
-  // In round `r`, from 0, the clocks are held down where `in(r)` says so.
+  // In each round `r`, from 0, for which `in(r)` is true, the clocks are held down.
   CaseResult timed(const std::function<bool(int)>& in) {
     World world = world_.world();
     int asked = 0;
     world.gpu_state = [&] {
       GpuState state;
       state.sm_mhz = 1980 - asked;
-      // Once in the round that warms up, then before and after each submission's turn.
+      // Asked once in the warm-up round, then before and after each submission's turn.
       const bool after = asked > 0 && asked % 2 == 0;
       if (after && in(asked / 2 - 1)) ++held_;
       state.violation_ns = {{"power", held_}};
@@ -126,7 +126,7 @@ TEST_F(TimingTest, ParIsMeasuredBesideEachAnswer) {
   EXPECT_TRUE(par_first && par_second) << "neither order is favoured";
 }
 
-// A first phase that is not timed.
+// The first phase is not timed.
 class TimedLast final : public testing::Copying {
  public:
   CasePlan plan(const CaseSpec& spec) const override {

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Sources are compiled to libraries named after their contents.
+// Sources compile to libraries that are named after their contents.
 class BaselinesTest : public ::testing::Test {
  protected:
   BaselinesTest() {
@@ -36,7 +36,7 @@ class BaselinesTest : public ::testing::Test {
   void write(const std::string& file, const std::string& text) const {
     write_file_atomically(fs::path(spec_.directory) / file, text);
   }
-  // The kernels of naive.cu launch so often in a case.
+  // The kernels of naive.cu launch that many times per case.
   void write_kernels(std::uint64_t launches) {
     write("baselines/naive.cu", "kernels");
     launch("kernels", launches);

@@ -29,7 +29,7 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Sources are compiled to libraries named after their contents.
+// Sources compile to libraries that are named after their contents.
 class CellTest : public ::testing::Test {
  protected:
   CellTest() : folder_(fs::temp_directory_path() / ("assay-cell-" + std::to_string(::getpid()))) {
@@ -186,7 +186,7 @@ TEST_F(CellTest, WhatWouldComeAgainIsNotTriedAgain) {
   }
 }
 
-// The cell is made by the step that is tried again.
+// The cell is created by the step that is tried again.
 TEST_F(CellTest, AFaultOfTheCompilerIsKeptToo) {
   int tries = 0;
   cases::World world = world_.world();
@@ -248,7 +248,7 @@ TEST_F(TimedCellTest, ExamplesOfTheSameCasesShareTheRoundsOfNaiveAndPar) {
   EXPECT_EQ(world_.count("start par"), 1);
 }
 
-// Its worker can be made to check it, and not to time it.
+// The first worker, which checks the answer, can be made; the one that times it cannot.
 TEST_F(TimedCellTest, AFaultThatComesWithOneEndsOnlyIt) {
   int made = 0;
   const auto cells = timed(with_fault("a",
@@ -352,8 +352,8 @@ TEST_F(ExclusiveTest, TheBudgetIsAtMostTheSpecs) {
   EXPECT_EQ(*find_metric(find_case(run(), "train")->metrics, "budget_s"), 10);
 }
 
-// Who is fast in the timed case has no time to spare in the one that takes its pace from it; who is
-// slow has no more than par's pace allows.
+// An answer that is fast in the timed case does not get the time it saves there for the case that
+// takes its pace from it; a slow answer gets no more than par's pace allows.
 TEST_F(ExclusiveTest, TheBudgetIsAQuarterOfParsAtTheAnswersOwnPace) {
   const std::vector<std::pair<double, double>> expected{{0.02, 0.5}, {0.04, 1.0}, {0.2, 2.0}};
   for (const auto& [own_seconds, budget] : expected) {
@@ -418,7 +418,7 @@ class RealGpuCellTest : public CellTest {
     };
     for (const char* library : {"a", "naive.cu", "par.cu"}) takes(library, 1);
   }
-  // Of the GPU; the host is busy for a second.
+  // `seconds` of GPU time; the host is busy for one second.
   void takes(const std::string& library, double seconds) {
     world_.libraries[library].run = [seconds](const auto&, int) {
       testing::Answer answer;

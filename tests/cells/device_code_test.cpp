@@ -27,7 +27,7 @@ const std::string kPtx =
     "\t{ // callseq 0, 0\n\t.param .b64 param0;\n\tcall.uni _Z3subv;\n\t} // callseq 0\n"
     "$L__BB0_2:\n\tret;\n\n}\n";
 
-// Numbers as nvcc writes them: a container with one entry, which is PTX.
+// Numbers as nvcc writes them: a container with one entry, which holds PTX.
 std::string assembly_of(const std::string& ptx, std::uint16_t kind = 1) {
   std::string text = ptx;
   text.resize((ptx.size() / 8 + 1) * 8);
@@ -54,7 +54,7 @@ std::string assembly_of(const std::string& ptx, std::uint16_t kind = 1) {
          ".text\n\n#NO_APP\n\t.string\t\"_Z3addPf\"\n\t.string\t\"add\"\n\tcall\tf@PLT\n";
 }
 
-// The PTX in such an assembly.
+// The PTX in an assembly from assembly_of().
 std::string ptx_in(const std::string& assembly) {
   std::string bytes;
   const std::size_t begin = assembly.find("fatbinData:"), end = assembly.find("\n.text", begin);
@@ -105,7 +105,8 @@ TEST(DeviceCode, TwinsAreTheSameButForNamesAndIdleInstructions) {
   EXPECT_EQ(ptx(3), ptx(3));
 }
 
-// Within a call sequence, and behind what always leaves, the device's assembler may refuse them.
+// The device's assembler may refuse idle instructions inside a call sequence and after an
+// unconditional exit.
 TEST(DeviceCode, IdleInstructionsStandWhereAnyInstructionMay) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::map<std::string, std::string, std::less<>> names;

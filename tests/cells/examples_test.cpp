@@ -98,7 +98,7 @@ TEST_F(ExamplesTest, ThoseInCudaAreReadApart) {
   EXPECT_EQ(found[0].language, Language::cuda);
   for (CaseSpec& c : spec_.cases) c.on_simulator = c.name != "ties";
   EXPECT_NO_THROW(load_examples(spec_));
-  EXPECT_THROW(load_examples(spec_, Language::cuda), Error);  // nothing there could catch it
+  EXPECT_THROW(load_examples(spec_, Language::cuda), Error);  // no case there could catch it
 }
 
 TEST_F(ExamplesTest, NoFolderMeansNone) {
@@ -134,7 +134,7 @@ TEST_F(ExamplesTest, MayIncludeTheInterfaceNaiveAndTheHeadersBesideThem) {
   EXPECT_THAT(names, ElementsAre("abi.h", "naive.cu", "around.cuh"));
 }
 
-// A wrong one shows what it must in the cases that it names; the others need more.
+// A wrong example must show its fault in the cases that it names; the others need more cases.
 TEST_F(ExamplesTest, OnlyWrongOnesAreCheckedOnTheirCasesAlone) {
   write("examples/cheat_a.cpp", "// caught: memory\n");
   write("examples/slow_b.cpp", "// slow: time\n");
@@ -154,7 +154,7 @@ TEST_F(ExamplesTest, OnlyWrongOnesAreCheckedOnTheirCasesAlone) {
   EXPECT_THAT(taken(found.at(2), true), ElementsAre("basic", "empty", "ties"));
 }
 
-// A model's tests may be asked to reject only what every submission must do.
+// A model's tests may be required to reject only what every submission must handle.
 TEST_F(ExamplesTest, OnlyCasesOfEverySubmissionAreRequired) {
   for (const char* c : {"basic", "empty", "ties"}) EXPECT_TRUE(required(c)) << c;
   for (const char* c : {"bf16", "time", "memory"}) EXPECT_FALSE(required(c)) << c;

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 const std::string kRight = "x = a + 1;";
 
-// Libraries are files that hold their source, so that a script can say how each behaves.
+// Libraries are files that hold their source, so that a script can define how each behaves.
 class MutantsTest : public ::testing::Test {
  protected:
   MutantsTest() {
@@ -48,7 +48,7 @@ class MutantsTest : public ::testing::Test {
     };
   }
 
-  // Of the mutant that makes this of the answer.
+  // Runs the mutant that turns the answer into `becomes`.
   mutate::Result run(const std::string& becomes,
                      const std::vector<mutate::KnownMutant>& known = {}) {
     const cases::World world = world_.world();

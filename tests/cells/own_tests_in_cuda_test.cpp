@@ -1,4 +1,5 @@
-// Own tests of answers in CUDA with the real compiler, workers and devices. Skipped without nvcc.
+// Tests shipped with answers in CUDA, with the real compiler, workers and devices. Skipped without
+// nvcc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

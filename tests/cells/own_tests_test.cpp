@@ -26,9 +26,9 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::size_t kWrong = 3;  // the place of the wrong example among what tests are tried on
+constexpr std::size_t kWrong = 3;  // index of the wrong example among the subjects
 
-// Four floats that come from a recorded call.
+// Four floats, taken from a recorded call.
 class Recorded final : public testing::Copying {
  public:
   std::optional<nlohmann::json> recorded(const RecordedCall& call) const override {
@@ -37,10 +37,10 @@ class Recorded final : public testing::Copying {
   }
 };
 
-// A challenge of one function, with naive, par, a slow and a wrong example, each of whose text is
-// its name. The compiler is not real: assembly holds the name of its source, and a library a number
-// for each slot of its switchboard. Workers are known by whose functions are in force: "naive 0"
-// and "naive 1" are the twins, "naive alone" is what replays calls, "recorder" stands before any.
+// A challenge of one function, with naive, par, a slow and a wrong example; the text of each is its
+// name. The compiler is fake: assembly holds the name of its source, and a library holds a number
+// for each slot of its switchboard. Workers are named after the functions in force: "naive 0" and
+// "naive 1" are the twins, "naive alone" replays calls, and "recorder" comes before all others.
 class OwnTestsTest : public ::testing::Test {
  protected:
   OwnTestsTest()
@@ -92,7 +92,7 @@ class OwnTestsTest : public ::testing::Test {
     return result;
   }
 
-  // The mark, a word for the function in force, and 1000 for the first slot, 2000 for the second
+  // The mark, a word for the function in force, then 1000 for the first slot, 2000 for the second,
   // ...
   std::string linked(const BuildRequest& request, const std::string& board) {
     const std::size_t mark = board.find("board_") + 6;
@@ -110,7 +110,7 @@ class OwnTestsTest : public ::testing::Test {
     }
     return bytes;
   }
-  // The subject whose object defines that name, and which of its twins.
+  // The subject whose object defines the name, and which of its twins it is.
   static std::string whose(const BuildRequest& request, const std::string& name) {
     for (const fs::path& object : request.objects) {
       const std::string text = read_file(object);
@@ -146,7 +146,7 @@ class OwnTestsTest : public ::testing::Test {
     return run_own_tests(world, spec_, settings, language_, "the tests", seed, 1);
   }
 
-  // The same names, but for par, in CUDA.
+  // The same names, except par, in CUDA.
   void turn_to_cuda() {
     language_ = Language::cuda;
     write("baselines/naive.cu", "naive");
@@ -154,7 +154,7 @@ class OwnTestsTest : public ::testing::Test {
     write("examples/slow_b.cu", "// slow: basic\nslow_b");
   }
 
-  // With a witness, by which the tests are seen to make a call for each of these first values.
+  // Adds a witness, which records that the tests make one call for each of these first values.
   void witness_of(const std::vector<float>& calls) {
     write("worker/witness.cpp", "the witness");
     write("worker/call.h", "");
@@ -169,7 +169,7 @@ class OwnTestsTest : public ::testing::Test {
       page.data = nullptr;
     };
   }
-  // How an implementation does on recorded inputs.
+  // Sets an implementation's answer on recorded inputs.
   void alone(const std::string& subject, const testing::Answer& answer) {
     world_.libraries[subject + " alone"].run = [answer](const auto&, int) { return answer; };
   }
@@ -220,7 +220,7 @@ TEST_F(OwnTestsTest, InCudaTheyMeetImplementationsInCuda) {
   EXPECT_EQ(requests_.back().language, Language::cuda);
 }
 
-// Else they would see which kernels an implementation launches.
+// Otherwise the tests could see which kernels an implementation launches.
 TEST_F(OwnTestsTest, InCudaTheyMayNotStandInForTheRuntime) {
   turn_to_cuda();
   run();
@@ -263,8 +263,8 @@ TEST_F(OwnTestsTest, OnesThatAcceptEverythingMissTheWrongExample) {
 TEST_F(OwnTestsTest, ThatTellTwinsApartGoBySomethingElseThanBehaviour) {
   world_.libraries["wrong_a 1"].self_test = {};
   std::vector<TestVerdict> verdicts;
-  // The twin that is tried first may be the one that they accept, which is a miss. Which one it is
-  // is drawn; one run in 2^39 draws the same each time.
+  // The twin that is tried first may be the one that the tests accept, which counts as a miss. The
+  // order is random: with probability 2^-39, all runs draw the same.
   for (std::uint64_t seed = 1; seed <= 40; ++seed) verdicts.push_back(run(seed)[kWrong].verdict);
   EXPECT_THAT(verdicts, Contains(TestVerdict::inconsistent));
   EXPECT_THAT(verdicts, Contains(TestVerdict::accepted));

@@ -17,7 +17,7 @@ TEST(Preparation, RunsWhileItsOwnerGoesOn) {
   std::atomic<int> built = 0;
   Preparation both(
       {{"naive", [&] { may_go_on.get_future().wait(), ++built; }}, {"par", [&] { ++built; }}});
-  may_go_on.set_value();  // would never be reached if the builds ran here
+  may_go_on.set_value();  // would never be reached if the builds ran in this thread
   EXPECT_EQ(both.finish(), Faults{});
   EXPECT_EQ(built, 2);
 }

@@ -12,7 +12,7 @@
 namespace assay::cells {
 namespace {
 
-// Memory as a worker has it, and what witness.cpp does with it.
+// Memory laid out as in a worker, and what witness.cpp does with it.
 class RecordedCallsTest : public ::testing::Test {
  protected:
   explicit RecordedCallsTest(std::size_t bytes = 4096) : memory_(bytes / 8) { open(bytes); }
@@ -26,7 +26,7 @@ class RecordedCallsTest : public ::testing::Test {
   }
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(memory_)); }
   Recording read() const { return read_recording(bytes()); }
-  // What a forger may write: the 64-bit word at that place.
+  // The 64-bit word at that byte offset, which a forger may overwrite.
   std::uint64_t& word(std::size_t byte) { return memory_.at(byte / 8); }
   static void record(std::int32_t entry, const std::string& text) {
     witness::Record call(entry);
@@ -75,7 +75,7 @@ TEST_F(RecordedCallsTest, NullIsNoArray) {
 }
 
 TEST_F(RecordedCallsTest, WhatLiesBetweenRowsIsNotRead) {
-  const std::string rows = "ab--cd--ef";  // the last has nothing behind it
+  const std::string rows = "ab--cd--ef";  // nothing follows the last row
   {
     witness::Record call(1);
     call.rows(2, rows.data(), 3, 2, 4);
@@ -162,7 +162,7 @@ TEST_F(RecordedCallsTest, OfAJournalEndWithTheFirstFieldWithoutRoom) {
 }
 
 TEST_F(RecordedCallsTest, SizesThatAreNoneReadNothing) {
-  // The compiler must not know it, or it warns of the copy that is never made.
+  // Volatile, so that the compiler does not warn about a copy that is never made.
   const volatile std::int64_t huge = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t rows : {std::int64_t{-1}, std::int64_t{huge}}) {
     witness::Record call(1);
@@ -187,7 +187,7 @@ TEST_F(RecordedCallsTest, ForgedSizesEndTheRecord) {
   }
   open(4096);
   record(1, "text");
-  word(kFirst + 8) = 1 | std::uint64_t{0xffffffff} << 32;  // fields
+  word(kFirst + 8) = 1 | std::uint64_t{0xffffffff} << 32;  // field counts
   EXPECT_TRUE(read().calls.empty());
 }
 

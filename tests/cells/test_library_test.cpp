@@ -21,7 +21,7 @@ using ::testing::Not;
 
 const std::vector<std::string> kFunctions{"f_one", "f_two"};
 
-// As g++ prints it.
+// As g++ writes it.
 const std::string kAssembly =
     "\t.file\t\"implementation.cpp\"\n"
     "\t.text\n"

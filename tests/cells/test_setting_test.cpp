@@ -19,7 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 
-// A challenge with implementations in both languages: challenges/copying below a root.
+// A challenge with implementations in both languages: challenges/copying under a root.
 class TestSettingTest : public ::testing::Test {
  protected:
   TestSettingTest()
@@ -72,7 +72,7 @@ TEST_F(TestSettingTest, TheKernelIsParWhereThereIsOne) {
   EXPECT_THAT(names(subject_request(spec_, subjects[1]).headers), Contains("common/warp.h"));
 }
 
-// A subject's file has the same name whichever it is.
+// All subjects have the same file name.
 TEST_F(TestSettingTest, SubjectsAreCompiledInTheirLanguage) {
   const BuildRequest cuda = subject_request(spec_, test_subjects(spec_, Language::cuda).back());
   EXPECT_EQ(cuda.language, Language::cuda);

@@ -278,7 +278,7 @@ TEST_F(WorkerProcessTest, WhatWouldNotStopIsEnded) {
     stop = process.stop(std::chrono::milliseconds(200));
     if (stop != Stop::stopped) break;
     process.resume();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the program has not got that far yet
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it has not got that far yet
   }
   EXPECT_EQ(stop, Stop::refused);
   const auto exit = process.wait({});

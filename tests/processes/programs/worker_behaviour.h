@@ -21,7 +21,7 @@ enum class WorkerBehaviour : std::uint32_t {
   reports_garbage,  // an unknown reply, with anything in the other fields
   exits_while_loading,
   fails_to_load,        // with an endless message
-  cannot_be_stopped,    // a child shares its memory; the kernel stops it only when that child has ended
+  cannot_be_stopped,    // a child shares its memory; the kernel stops it only after that
   storms,               // threads send it SIGCONT for ever
   keeps_from_readying,  // prepare never returns
   computes_meanwhile,   // prepare takes a second of processor time

@@ -1,6 +1,6 @@
 // Reads the machine code of the function in force: most wrong examples are wrappers around naive,
-// which soon jump on. Right: no points. One twin of every implementation is such a wrapper, naive
-// and par not excepted, so it rejects a correct one.
+// which soon jump on. Expected: no points. One twin of every implementation, including naive and
+// par, is such a wrapper, so this test rejects a correct one.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

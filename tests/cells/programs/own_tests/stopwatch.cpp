@@ -1,7 +1,7 @@
-// Goes by time and by the count of calls: calls each function on a tiny input, never looks at what
-// comes out, and rejects what is slower than the median of its own calls, and every other process,
-// by a counter that it hopes to keep. Right: no points. Each try is a process of its own, and time
-// says nothing of twins that behave alike.
+// Judges by time and by the number of calls. It calls each function on a tiny input and never looks
+// at the results. It rejects whatever is slower than the median of its own calls, and every other
+// process, by a counter that it hopes to keep. Expected: no points. Each try is a new process, and
+// time cannot tell apart twins that behave alike.
 #include <chrono>
 #include <vector>
 

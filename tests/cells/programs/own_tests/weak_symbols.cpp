@@ -1,6 +1,6 @@
-// Knows mutants by a symbol: most wrong examples include naive.cpp under other names, which a
-// library that shows more than the ABI makes global. Right: accepts every implementation, so it
-// rejects no wrong example.
+// Recognises mutants by a symbol: most wrong examples include naive.cpp under other names, and a
+// library that exports more than the ABI makes these global. Expected: accepts every
+// implementation, so it rejects no wrong example.
 #include <dlfcn.h>
 
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // Asks the loader whose code is called: follows the jump to the function in force and takes the
-// nearest name (dladdr) for an answer; looks for such names in its own file, too. Right: accepts
-// every implementation, so it rejects no wrong example. The library has no name but those of the
-// ABI.
+// nearest name (dladdr) for an answer. Also looks for such names in its own file. Expected: accepts
+// every implementation, so it rejects no wrong example. The library has no names except those of
+// the ABI.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -37,6 +37,6 @@ extern "C" int assay_self_test(assay_ctx*) {
     return 1;
   std::ifstream in(info.dli_fname, std::ios::binary);
   const std::string library{std::istreambuf_iterator<char>(in), {}};
-  const std::string prefix = "naive_";  // or this would find itself
+  const std::string prefix = "naive_";  // built at run time, or the search would find this string
   return library.find(prefix + "ln_backward") != library.npos ? 2 : 0;
 }
