@@ -1,5 +1,5 @@
-// What nvcc makes of warp functions, the WMMA API and inline mma.sync: every instruction is
-// selected, and kernels compute what they should. Skipped where there is no nvcc.
+// nvcc's output for warp functions, the WMMA API and inline mma.sync: every instruction is
+// selected, and kernels compute correct results. Skipped without nvcc.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -299,7 +299,7 @@ void CompiledTensor::check_warp_functions() {
   }
 }
 
-// One test, since the compiler takes seconds.
+// A single test, since the compiler takes seconds.
 TEST_F(CompiledTensor, KernelsOfNvcc) {
   if (find_nvcc().empty()) GTEST_SKIP() << "there is no nvcc";
   const std::string text = compile_cuda(kSource, "compute_90");

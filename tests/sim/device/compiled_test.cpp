@@ -1,5 +1,5 @@
-// What nvcc makes of ordinary CUDA: reductions, grid barriers, locks, printf, calls, local arrays,
-// asynchronous copies. Skipped where there is no nvcc.
+// nvcc's output for ordinary CUDA: reductions, grid barriers, locks, printf, calls, local arrays,
+// asynchronous copies. Skipped without nvcc.
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -177,7 +177,7 @@ class Compiled : public DeviceTest, public testing::WithParamInterface<const cha
 };
 
 TEST_P(Compiled, EveryKernelRunsAsWritten) {
-  // One test, so that nvcc runs once for each target.
+  // A single test, so that nvcc runs once per target.
   const int n = 1000;
   std::vector<float> values(4 * n);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i)) * 5;

@@ -1,4 +1,4 @@
-// Kernels in PTX, launched on a Device of their own.
+// Kernels in PTX, launched on a Device that the fixture owns.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class DeviceTest : public testing::Test {
     return o;
   }
 
-  // Everything below the three directives.
+  // `body` is everything below the three directives.
   void load(std::string_view body, std::string_view target = "sm_90") {
     module = device.load_module(".version 9.0\n.target " + std::string(target) +
                                 "\n.address_size 64\n" + std::string(body));
@@ -80,7 +80,7 @@ class DeviceTest : public testing::Test {
     return values;
   }
 
-  // Runs load_kernel()'s k with one block and returns out, which began as zeros.
+  // Runs load_kernel()'s k with one block and returns out, which starts as zeros.
   template <class T = std::uint32_t>
   std::vector<T> run(std::uint32_t threads = 32, std::uint64_t in = 0, std::size_t count = 0) {
     if (count == 0) count = threads;
@@ -90,7 +90,7 @@ class DeviceTest : public testing::Test {
     for (const Finding& f : result.findings) ADD_FAILURE() << f.describe();
     return download<T>(out, count);
   }
-  // Likewise where something is to be found.
+  // The same for kernels with expected findings.
   LaunchResult run_faulty(std::uint32_t threads = 32, std::uint32_t blocks = 1) {
     const std::uint64_t out = upload(std::vector<std::uint32_t>(std::size_t{threads} * blocks));
     return launch(shape(blocks, threads), "k", out, std::uint64_t{0});

@@ -1,4 +1,4 @@
-// Launches: configurations, counters, findings in words, host threads, order, cooperative grids.
+// Launches: configurations, counters, the text of findings, host threads, order, cooperative grids.
 #include "sim/device/device_fixture.h"
 
 namespace assay::sim {
@@ -87,7 +87,7 @@ class Located : public DeviceTest {
   }
 };
 
-// Counted by hand: two blocks of a warp.
+// Counted by hand: two blocks of one warp.
 TEST_F(Located, ReplaysBySourceLine) {
   load_kernel(R"(
   .shared .align 16 .b8 s[8192];
@@ -299,7 +299,7 @@ end:)");
   }
 }
 
-// Block b runs a loop of b + 1 times 1000 steps.
+// Block b runs 1000 (b + 1) loop iterations.
 constexpr const char* kLongerAndLonger = R"(
   mov.u32 %r1, %ctaid.x;
   mad.lo.u32 %r1, %r1, 1000, 1000;
@@ -309,7 +309,7 @@ loop:
   @%p1 bra loop;)";
 
 TEST_F(Launch, TheInstructionLimitStrikesTheSameBlockOnAnyNumberOfHostThreads) {
-  // A block of b + 1 times 3000 instructions and a few; after the eleventh they are 198000.
+  // Block b executes 3000 (b + 1) instructions and a few more; the first eleven blocks take 198000.
   for (const unsigned threads : {1u, 2u, 5u}) {
     for (int repeat = 0; repeat < 10; ++repeat) {
       DeviceOptions options = small();
@@ -325,7 +325,7 @@ TEST_F(Launch, TheInstructionLimitStrikesTheSameBlockOnAnyNumberOfHostThreads) {
       EXPECT_EQ(r.findings[0].thread.block[0], 10u) << threads << " threads";
     }
   }
-  // Just enough, and an endless loop.
+  // First just enough instructions, then an endless loop.
   for (const unsigned threads : {1u, 3u}) {
     DeviceOptions options = small();
     options.threads = threads;
@@ -372,7 +372,7 @@ TEST_F(Launch, ShufflingChangesTheOrderOfBlocks) {
   EXPECT_THAT(shuffled, testing::UnorderedElementsAreArray(order(0)));
 }
 
-// A barrier of the grid as cooperative groups do it: arrive, then wait for the count.
+// A grid barrier as in cooperative groups: arrive, then wait for the count.
 constexpr const char* kGridBarrier = R"(
   mov.u32 %r1, %ctaid.x;
   mov.u32 %r2, %nctaid.x;
@@ -463,7 +463,8 @@ TEST_F(Launch, ClustersAreRefusedByName) {
   }
 }
 
-// Asked about like any other; the others run, and the message begins with the instruction.
+// Queries about this kernel work as usual. The other kernel runs, and the message begins with the
+// unsupported instruction.
 TEST_F(Launch, AKernelThatIsNotSupportedIsRefusedAtItsLaunch) {
   const std::string name(400, 'x');
   load(".visible .entry " + name + R"((.param .u64 out, .param .u32 n) .maxntid 128
@@ -529,7 +530,7 @@ TEST_F(Launch, InitialValuesThatAreBytesOfAddresses) {
   EXPECT_EQ(got[0], got[1]);
 }
 
-// Launches that the limit of instructions alone would let go on for long: the deadline ends them.
+// Launches that the instruction limit alone would allow to run for long: the deadline ends them.
 // Its clock is this process's processor time, so a busy machine changes nothing.
 class Deadline : public DeviceTest {
  protected:
@@ -546,7 +547,7 @@ class Deadline : public DeviceTest {
     const LaunchResult r = launch(config, "k", out, in == 0 ? out : in);
     EXPECT_EQ(r.status, LaunchStatus::timeout);
     EXPECT_THAT(kinds(r), testing::Contains(FindingKind::instruction_limit));
-    // The device is as good as before.
+    // The device still works.
     device.set_processor_deadline(0);
     load_kernel("st.global.u32 [%out], %t;");
     EXPECT_EQ(run()[7], 7u);
@@ -593,7 +594,7 @@ loop:
   expect_ended(shape(1, 32));
 }
 
-// Without a deadline: found out by the checks.
+// There is no deadline: the checks find these.
 TEST_F(Deadline, BarriersThatSomeNeverReachAreFoundAtOnce) {
   load_kernel("setp.lt.u32 %p1, %t, 32;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;");
   EXPECT_THAT(kinds(run_faulty(64)), testing::Contains(FindingKind::deadlock));

@@ -1,4 +1,4 @@
-// nvcc, where a machine has it.
+// Finds and runs nvcc, if the machine has it.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace assay::sim {
 
-// Its path; empty if there is none.
+// The path of nvcc, or empty if there is none.
 inline std::string find_nvcc() {
   std::vector<std::filesystem::path> folders{"/usr/local/cuda/bin"};
   if (const char* home = std::getenv("CUDA_HOME"))
@@ -27,7 +27,7 @@ inline std::string find_nvcc() {
   return {};
 }
 
-// The PTX of a CUDA source, with line numbers of "kernel.cu".
+// The PTX of a CUDA source, with line numbers that refer to "kernel.cu".
 inline std::string compile_cuda(const std::string& source, const std::string& arch) {
   std::string name = (std::filesystem::temp_directory_path() / "assay_nvcc_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");

@@ -1,4 +1,4 @@
-// bar and barrier: named, counted, reducing, and what goes wrong with them; mbarrier and cp.async.
+// bar and barrier: named, counted, reducing, and their errors; mbarrier and cp.async.
 #include "sim/device/device_fixture.h"
 
 namespace assay::sim {
@@ -25,7 +25,7 @@ TEST_F(BarrierTest, OrdersSharedMemoryOfAllWarps) {
   EXPECT_EQ(result.counters.barriers, 3u);
 }
 
-// Two pairs of warps meet at barriers of their own, chosen by a register.
+// Two pairs of warps each meet at their own barrier, chosen by a register.
 TEST_F(BarrierTest, NamedWithCounts) {
   load_kernel(R"(
   .shared .align 4 .b8 s[512];
@@ -92,7 +92,7 @@ end:
   EXPECT_THAT(r.findings[0].other, testing::HasSubstr("waits at"));
 }
 
-// Whole warps and parts of one, before the barrier and between two.
+// Whole warps and parts of one exit before the barrier and between two.
 TEST_F(BarrierTest, ThreadsThatExitedDoNotCount) {
   load_kernel(R"(
   .shared .align 4 .b8 s[512];
@@ -117,7 +117,7 @@ TEST_F(BarrierTest, ThreadsThatExitedDoNotCount) {
   EXPECT_EQ(result.counters.barriers, 3u);
 }
 
-// Who has exited orders nothing: what is read without a barrier still races.
+// A thread that has exited orders nothing: what is read without a barrier still races.
 TEST_F(BarrierTest, ABarrierWithoutAWarpDoesNotOrderIt) {
   load_kernel(R"(
   .shared .align 4 .b8 s[512];
@@ -224,7 +224,7 @@ TEST_F(BarrierTest, CopiesOutOfBounds) {
   EXPECT_EQ(run_faulty().status, LaunchStatus::illegal_address);
 }
 
-// The last step of a reduction that relies on lanes in step.
+// The last step of a reduction that relies on lanes running in step.
 TEST_F(BarrierTest, VolatileDoesNotKeepLanesInStep) {
   constexpr const char* kBody = R"(
   .shared .align 4 .b8 data[256];
@@ -241,7 +241,7 @@ TEST_F(BarrierTest, VolatileDoesNotKeepLanesInStep) {
   };
   load_kernel(with(""));
   const LaunchResult r = run_faulty();
-  ASSERT_EQ(r.findings.size(), 2u);  // the load meets both stores
+  ASSERT_EQ(r.findings.size(), 2u);  // the load conflicts with both stores
   for (const Finding& f : r.findings) {
     EXPECT_EQ(f.kind, FindingKind::shared_race);
     EXPECT_THAT(f.other, testing::HasSubstr("__syncwarp()"));
@@ -288,7 +288,7 @@ end:)";
   EXPECT_THAT(kinds(run_faulty(64)), testing::ElementsAre(FindingKind::shared_race));
 }
 
-// Warp 0 fills more after its arrival: warp 1 may not read that.
+// Warp 0 writes more after its arrival, and warp 1 may not read that.
 TEST_F(BarrierTest, WhatFollowsAnArrivalIsNotPublished) {
   constexpr const char* kBody = R"(
   .shared .align 8 .b8 full[8];

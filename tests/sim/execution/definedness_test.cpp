@@ -1,5 +1,5 @@
-// Values from memory that nothing has written: what they may go through, and what they may not
-// decide.
+// Values read from memory that was never written: where they may be passed on, and what may not
+// depend on them.
 #include <algorithm>
 
 #include "sim/device/device_fixture.h"
@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 class Definedness : public DeviceTest {
  protected:
-  // Words 6, 7, 8, ... where a bit of `written` is set; the others were never
+  // Memory with the words 6, 7, 8, ... where a bit of `written` is set; the other words are never
   // written.
   std::uint64_t words(std::uint32_t written, std::size_t count = 16) {
     const std::uint64_t address = device.allocate(4 * count);
@@ -23,7 +23,7 @@ class Definedness : public DeviceTest {
     }
     return address;
   }
-  // Findings of the kernel, and of reading what it put into its output.
+  // Findings of the kernel and of reading its output.
   std::vector<Finding> findings(std::string_view body, std::uint64_t in, std::uint32_t threads = 32,
                                 std::string_view before = {}, bool strictly = true) {
     load_kernel(body, before);
@@ -37,7 +37,7 @@ class Definedness : public DeviceTest {
     for (const Finding& f : device.take_findings()) all.push_back(f);
     return all;
   }
-  // Whether a predicate %p1, computed from %r1 (undefined) and %r2 (7), is found to decide
+  // Whether a predicate %p1, computed from %r1 (undefined) and %r2 (7), is reported as deciding
   // something.
   bool decides(std::string_view compute) {
     const auto found = findings("ld.global.u32 %r1, [%in];\nld.global.u32 %r2, [%in+4];\n" +
@@ -76,7 +76,7 @@ TEST_F(Definedness, WhatIsOnlyCopiedIsToldWhereTheHostReadsIt) {
                              HasSubstr("the host reads")));
   download<std::uint32_t>(out + 8, 1);
   EXPECT_THAT(device.take_findings(), IsEmpty()) << "told once";
-  // The copy is undefined too; what is written there later is not.
+  // The copy is undefined too, but not once it is overwritten.
   launch(shape(1, 1), "k", out, words(0));
   EXPECT_TRUE(device.copy(copy, out, 16));
   EXPECT_TRUE(device.fill(out, std::byte{0}, 16));
@@ -128,7 +128,7 @@ TEST_F(Definedness, StructuresWithPadding) {
   EXPECT_THAT(
       findings(".local .align 16 .b8 depot[32];" + std::string(kBody), structure(), 1, {}, false),
       IsEmpty());
-  // Of the padding itself something is made.
+  // Here the kernel uses the padding itself.
   const auto found = findings(".local .align 16 .b8 depot[32];" + std::string(kBody) + R"(
   bfe.u32 %r5, %r8, 16, 8;
   setp.ne.u32 %p5, %r5, 0;
@@ -196,7 +196,7 @@ TEST_F(Definedness, AddressesAndIndices) {
 }
 
 TEST_F(Definedness, AtomicOperations) {
-  // Who gets what an exchange found there, and does nothing with it, is no fault.
+  // An exchange that returns an undefined value is no fault as long as the value is not used.
   EXPECT_THAT(findings("atom.global.exch.b32 %r1, [%in], 1;", words(0)), IsEmpty());
   EXPECT_THAT(findings("mad.wide.u32 %rd1, %t, 4, %in; atom.global.exch.b32 %r1, [%rd1], %t;"
                        "st.global.u32 [%out], %r1;",
@@ -208,7 +208,7 @@ TEST_F(Definedness, AtomicOperations) {
       words(0));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].count, 1u) << "the lanes after the first find what it left";
-  // What was exchanged is defined afterwards, in shared memory too.
+  // Exchanged memory is defined afterwards, in shared memory too.
   EXPECT_THAT(findings("atom.global.exch.b32 %r1, [%in], 9; ld.global.u32 %r2, [%in]; setp.eq.u32 "
                        "%p1, %r2, 9; @%p1 st.global.u32 [%out], 1;",
                        words(0), 1),
@@ -285,7 +285,8 @@ TEST_F(Definedness, AsynchronousCopies) {
   EXPECT_EQ(branch("%r4").size(), 1u);
 }
 
-// A tile of 16 rows of which 8 were filled: the others decide nothing about the product's first 8.
+// A tile of 16 rows of which 8 were filled: the others do not affect the first 8 rows of the
+// product.
 TEST_F(Definedness, RowsOfAMatrixProduct) {
   const std::string multiply = R"(
   mov.u32 %r1, s; shl.b32 %r2, %t, 4; add.u32 %r1, %r1, %r2;
@@ -308,7 +309,7 @@ TEST_F(Definedness, RowsOfAMatrixProduct) {
   EXPECT_EQ(branch("%f4").size(), 1u);
 }
 
-// What a store left undefined in an output is found even where it may be padding.
+// Undefined values that a store puts into an output are found even where they may be padding.
 TEST_F(Definedness, OutputsAreReadStrictly) {
   load_kernel("ld.global.u32 %r1, [%in]; st.global.v2.u32 [%base], {%t, %r1};");
   const std::uint64_t out = upload(std::vector<std::uint32_t>(2));
@@ -320,7 +321,8 @@ TEST_F(Definedness, OutputsAreReadStrictly) {
   EXPECT_EQ(device.take_findings().size(), 1u);
 }
 
-// Divergent lanes and loops: a warp that has met undefined bytes computes what any other does.
+// Divergent lanes and loops: a warp that has met undefined bytes computes the same results as any
+// other.
 TEST_F(Definedness, ValuesAreTheSameInTheSlowWay) {
   const std::string compute = R"(
   mov.u32 %r2, 0; mov.u32 %r3, %t; mov.f32 %f1, 0f3F800000;

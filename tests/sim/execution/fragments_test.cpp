@@ -1,4 +1,4 @@
-// Lanes that take different ways: branches, loops, exits, calls, spin locks, .sync operations.
+// Lanes that diverge: branches, loops, exits, calls, spin locks, .sync operations.
 #include "sim/device/device_fixture.h"
 
 namespace assay::sim {
@@ -109,7 +109,8 @@ b:)");
   EXPECT_EQ(r.findings[0].thread.thread[0], 2u);
 }
 
-// A lock for which the lanes of one warp compete: the holder waits behind the others in the code.
+// The lanes of one warp compete for a lock: the holder's code comes after the code in which the
+// others wait.
 TEST_F(Divergence, SpinLockWithinAWarp) {
   load_kernel(R"(
 spin:
@@ -126,7 +127,7 @@ spin:
   auto out = run(64);
   std::sort(out.begin(), out.end());
   EXPECT_EQ(out, each_lane(64, [](std::uint32_t l) { return l + 1; }));
-  EXPECT_LT(result.counters.instructions, 100'000u);  // those who wait do not wait long
+  EXPECT_LT(result.counters.instructions, 100'000u);  // waiting lanes do not wait long
 }
 
 // One warp waits for another with volatile loads.
@@ -167,7 +168,7 @@ join:
             each_lane(32, [](std::uint32_t l) { return 31 - l + (31 - l < 16 ? 100 : 1000); }));
 }
 
-// Tiles of 8 lanes in divergent code, each with a mask of its own.
+// Tiles of 8 lanes in divergent code, each with its own mask.
 TEST_F(Divergence, TilesSynchroniseByThemselves) {
   load_kernel(R"(
   shr.u32 %r1, %t, 3;
@@ -239,7 +240,7 @@ TEST_F(Divergence, InstructionLimitEndsLoops) {
   LaunchResult r = run_faulty();
   EXPECT_EQ(r.status, LaunchStatus::timeout);
   EXPECT_THAT(kinds(r), testing::ElementsAre(FindingKind::instruction_limit));
-  // Two fragments that never meet.
+  // Two fragments that never meet again.
   load_kernel(R"(
   setp.lt.u32 %p1, %t, 16;
   @%p1 bra b;

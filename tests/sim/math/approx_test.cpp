@@ -1,5 +1,5 @@
-// The errors of the approximate functions, on a dense set of arguments, against the C library in
-// double.
+// The errors of the approximate functions on a dense set of arguments, compared with the C library
+// in double.
 #include "sim/math/approx.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ struct Errors {
   double relative = 0, absolute = 0;
 };
 
-// Over every `stride`-th float pattern between two positive values, and their negatives.
+// The errors over every `stride`-th float between two positive values, and over their negatives.
 template <class F, class Exact>
 Errors measure(float from, float to, std::uint32_t stride, F f, Exact exact, bool negative = true) {
   Errors worst;
@@ -62,9 +62,9 @@ TEST(Approx, Sine) {
     EXPECT_LE(std::log2(s.absolute), -23.0) << from;
     EXPECT_LE(std::log2(c.absolute), -23.0) << from;
   }
-  // Small arguments also relatively.
+  // For small arguments the relative error is small too.
   EXPECT_LE(std::log2(measure(0x1p-126f, 0.5f, 1009, approx::sin, sin).relative), -22.5);
-  // However large.
+  // However large the argument.
   for (float x = 0x1p20f; x < 0x1p127f; x *= 1.7f) {
     EXPECT_LE(std::fabs(approx::sin(x)), 1.0f) << x;
     EXPECT_LE(std::fabs(approx::cos(x)), 1.0f) << x;

@@ -25,7 +25,7 @@ TEST(Formats, WidensEveryHalf) {
     } else {
       EXPECT_EQ(widen(Bfloat{x}), bf16);
     }
-    // There and back again.
+    // The round trip gives the same value.
     if (!std::isnan(f16)) {
       EXPECT_EQ(to_half<Half>(got).bits, x);
     }
@@ -113,8 +113,8 @@ TEST(Formats, Clamps) {
   EXPECT_EQ(flush(0x1p-126f), 0x1p-126f);
 }
 
-// fma_to_odd is what makes bf16's fma round once: its result says which side of a tie the exact one
-// is.
+// fma_to_odd lets bf16's fma round only once: its result shows on which side of a tie the exact one
+// lies.
 TEST(Rounding, ToOdd) {
   reference::Operands operands(31);
   for (int i = 0; i < 40000; ++i) {

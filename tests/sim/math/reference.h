@@ -1,4 +1,4 @@
-// Arithmetic of the tests' own, slow and plain, to hold the simulator's against.
+// Independent arithmetic, slow and plain, to compare the simulator's with.
 #pragma once
 
 #include <bit>
@@ -32,7 +32,7 @@ inline int host_mode(Rounding r) {
   }
 }
 
-// Keeps the compiler from computing before the rounding mode is set.
+// Keeps the compiler from computing with x before the rounding mode is set.
 template <class T>
 T hidden(T x) {
   volatile T v = x;
@@ -48,12 +48,12 @@ template <class Op, class... A>
   return result;
 }
 
-// A format by its numbers.
+// The parameters of a floating-point format.
 struct Format {
   int precision;     // bits of significand, the leading one included
-  int min_exponent;  // of the least normal number
-  int max_exponent;  // of the greatest
-  int bits;          // of the whole
+  int min_exponent;  // of the smallest normal number
+  int max_exponent;  // of the largest number
+  int bits;          // in all
 };
 inline constexpr Format kF16{11, -14, 15, 16}, kBf16{8, -126, 127, 16}, kTf32{11, -126, 127, 19},
     kF32{24, -126, 127, 32}, kF64{53, -1022, 1023, 64};
@@ -77,14 +77,14 @@ inline double value_of(Format f, std::uint64_t bits) {
   return negative ? -magnitude : magnitude;
 }
 
-// x times 2 to the exponent, exactly.
+// x times 2^exponent, exactly.
 inline Quad scale(Quad x, int exponent) {
   for (; exponent >= 512; exponent -= 512) x *= 0x1p512;
   for (; exponent <= -512; exponent += 512) x *= 0x1p-512;
   return x * std::ldexp(1.0, exponent);
 }
 
-// Of a positive value: 2^e <= x < 2^(e + 1).
+// The exponent e of a positive value: 2^e <= x < 2^(e + 1).
 inline int exponent_of(Quad x) {
   int exponent = 0;
   for (int step = 512; step > 0; step /= 2) {
@@ -94,7 +94,8 @@ inline int exponent_of(Quad x) {
   return exponent;
 }
 
-// a + b rounded to odd, which rounds to a narrower format as the exact sum does.
+// a + b rounded to odd, so that rounding it to a narrower format gives the same as rounding the
+// exact sum.
 inline Quad add(Quad a, Quad b) {
   const Quad sum = a + b, back = sum - a;
   const Quad lost = (a - (sum - back)) + (b - back);
@@ -103,14 +104,14 @@ inline Quad add(Quad a, Quad b) {
   return std::bit_cast<Quad>(bits);
 }
 
-// The bits of x, which is finite and exact, rounded to the format.
+// Rounds x, which is finite and exact, to the format and returns its bits.
 inline std::uint64_t round_to(Format f, Quad x, bool negative_zero, Rounding rounding) {
   const std::uint64_t sign = std::uint64_t{1} << (f.bits - 1);
   if (x == 0) return negative_zero ? sign : 0;
   const bool negative = x < 0;
   const Quad magnitude = negative ? -x : x;
   const int exponent = exponent_of(magnitude);
-  // In units of the last place.
+  // The magnitude in units of the last place.
   const int unit = (exponent > f.min_exponent ? exponent : f.min_exponent) - (f.precision - 1);
   const Quad units = scale(magnitude, -unit);
   auto whole = static_cast<std::uint64_t>(units);
@@ -124,7 +125,7 @@ inline std::uint64_t round_to(Format f, Quad x, bool negative_zero, Rounding rou
     case Rounding::up: up = !negative && rest > 0; break;
   }
   whole += up ? 1 : 0;
-  // Encode: subnormals carry into the first normal number by themselves.
+  // Encode. Subnormals carry into the first normal number without special treatment.
   const int fraction_bits = f.precision - 1;
   const auto biased = static_cast<std::uint64_t>(unit + fraction_bits - f.min_exponent);
   std::uint64_t bits = (biased << fraction_bits) + whole;
@@ -143,7 +144,7 @@ inline std::uint64_t infinity_of(Format f) {
   return static_cast<std::uint64_t>(f.max_exponent - f.min_exponent + 2) << (f.precision - 1);
 }
 
-// Likewise of any double; NaN gives all ones but the sign.
+// The same for any double; NaN gives all ones except the sign.
 inline std::uint64_t round_double(Format f, double x, Rounding rounding) {
   if (std::isnan(x)) return (std::uint64_t{1} << (f.bits - 1)) - 1;
   const std::uint64_t sign = std::signbit(x) ? std::uint64_t{1} << (f.bits - 1) : 0;
@@ -151,7 +152,7 @@ inline std::uint64_t round_double(Format f, double x, Rounding rounding) {
   return round_to(f, x, std::signbit(x), rounding);
 }
 
-// Operands: the values at which things go wrong, and random ones.
+// Operands: the values where errors are likely, and random ones.
 class Operands {
  public:
   explicit Operands(std::uint64_t seed) : engine_(seed) {}
@@ -181,13 +182,13 @@ class Operands {
   T integer() {
     constexpr int kBits = sizeof(T) * 8;
     switch (engine_() % 4) {
-      case 0: {  // around zero and the ends
+      case 0: {  // near zero and the extremes
         const T edges[] = {0, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
         const auto offset = static_cast<std::int64_t>(engine_() % 5) - 2;
         return static_cast<T>(static_cast<std::uint64_t>(edges[engine_() % 3]) +
                               static_cast<std::uint64_t>(offset));
       }
-      case 1: {  // around a power of two
+      case 1: {  // near a power of two
         const std::uint64_t power = std::uint64_t{1} << engine_() % kBits;
         return static_cast<T>(power + engine_() % 3 - 1);
       }
@@ -203,7 +204,7 @@ class Operands {
     const std::uint64_t infinity = infinity_of(f), least = std::uint64_t{1} << fraction_bits;
     const auto bias = static_cast<std::uint64_t>(1 - f.min_exponent);
     switch (engine_() % 8) {
-      case 0: {  // zero, subnormal, normal, infinite and NaN, at the borders
+      case 0: {  // zero, subnormal, normal, infinite and NaN, at the boundaries
         const std::uint64_t edges[] = {0,
                                        1,
                                        least - 1,

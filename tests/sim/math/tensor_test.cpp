@@ -1,6 +1,5 @@
-// The products of tensor cores against a plain triple loop. Matrices are put into registers by the
-// formulas of the PTX ISA ("Matrix Fragments for mma.*"), written out one by one as they stand
-// there.
+// The products of tensor cores, compared with a plain triple loop. Matrices are put into registers
+// by the formulas of the PTX ISA ("Matrix Fragments for mma.*"), each written out as it is there.
 #include "sim/math/tensor.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ namespace {
 using Place = int (*)(int i, int g, int t);
 
 struct Layout {
-  int elements;  // a lane
+  int elements;  // per lane
   Place row, col;
 };
 
@@ -50,7 +49,7 @@ const Layout kA16x8Half{4, [](int i, int g, int) { return i < 2 ? g : g + 8; },
                         [](int i, int, int t) { return t * 2 + (i & 1); }};
 const Layout kB8Half{2, [](int i, int, int t) { return t * 2 + i; },
                      [](int, int g, int) { return g; }};
-// Of tf32 and f64 alike.
+// For both tf32 and f64.
 const Layout kA16x4Word{2, [](int i, int g, int) { return i == 0 ? g : g + 8; },
                         [](int, int, int t) { return t; }};
 const Layout kB4Word{1, [](int, int, int t) { return t; }, [](int, int g, int) { return g; }};
@@ -148,7 +147,7 @@ const DoubleProduct kDoubleProducts[] = {
 
 bool is_float(TensorType t) { return t <= e5m2; }
 
-// The bits of a value that the format can hold.
+// The bits of a value that the format can represent.
 std::uint32_t encode_float(double value, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const std::uint32_t sign = std::signbit(value) ? 1u << (exponent_bits + fraction_bits) : 0;
@@ -159,7 +158,7 @@ std::uint32_t encode_float(double value, int exponent_bits, int fraction_bits) {
   EXPECT_EQ(units, std::floor(units)) << value << " is not representable";
   const auto significand = static_cast<std::uint32_t>(units);
   if (significand < 1u << fraction_bits) return sign | significand;  // subnormal
-  // The leading bit of the significand adds the one that the exponent lacks.
+  // The leading bit of the significand adds the 1 that was left out of the exponent.
   return sign + (static_cast<std::uint32_t>(exponent + bias - 1) << fraction_bits) + significand;
 }
 
@@ -182,15 +181,16 @@ int between(Random& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-// The rule of tensor.h once more, in integers: terms as significands and exponents.
+// The rule of tensor.h again, in integers: terms are significands and exponents.
 struct Term {
   bool negative = false;
   unsigned __int128 significand = 0;
   int unit = 0;      // exponent of the significand's last place
-  int exponent = 0;  // of the operands, added
+  int exponent = 0;  // the sum of the operands' exponents
 };
 
-// Of a value of a format with these bits of fraction, whose normal numbers begin at 2^least.
+// The term for a value of a format with that many fraction bits, whose normal numbers begin at
+// 2^least.
 Term term_of(double value, int fraction_bits, int least) {
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return {};
@@ -207,7 +207,7 @@ Term operator*(const Term& x, const Term& y) {
           x.exponent + y.exponent};
 }
 
-// The sum, exactly, of what 25 bits behind the largest exponent leave of each term.
+// The exact sum of the terms, each cut off 25 bits below the largest exponent.
 double truncated_sum(const std::vector<Term>& terms) {
   int top = std::numeric_limits<int>::min();
   for (const Term& t : terms) {
@@ -238,7 +238,7 @@ Format format_of(TensorType type) {
     case f16: return {10, -14};
     case bf16: return {7, -126};
     case tf32: return {10, -126};
-    default: return {10, -14};  // fp8 becomes f16
+    default: return {10, -14};  // fp8 is converted to f16
   }
 }
 
@@ -265,7 +265,7 @@ float sum_of_row(TensorType type_a, TensorType type_b, const std::vector<double>
   return c + sum;
 }
 
-// Values of few bits and many exponents.
+// Values with few bits and many exponents.
 double random_value(TensorType type, Random& random) {
   const int sign = between(random, 0, 1) * 2 - 1;
   switch (type) {
@@ -296,7 +296,7 @@ double at(const Values& m, int row, int col) {
   return m.at(static_cast<std::size_t>(row)).at(static_cast<std::size_t>(col));
 }
 
-// Registers by a layout, elements packed from the lowest bits.
+// Distributes a matrix to registers by a layout. Elements are packed from the lowest bits.
 std::vector<Lanes32> distribute(const Values& m, const Layout& layout, TensorType type) {
   const int bits = bits_of(type), per_register = 32 / bits;
   std::vector<Lanes32> registers(static_cast<std::size_t>(layout.elements / per_register),
@@ -317,7 +317,7 @@ void point(const std::vector<Lanes>& from, const Lanes** to) {
   for (std::size_t r = 0; r < from.size(); ++r) to[r] = &from[r];
 }
 
-// D of f32 or s32 as bits, by row and column.
+// D in f32 or s32 as bits, by row and column.
 using Bits = std::vector<std::vector<std::uint32_t>>;
 
 Bits collect(const std::vector<Lanes32>& d, const Layout& layout, MmaShape shape) {
@@ -358,7 +358,7 @@ class Products : public ::testing::TestWithParam<Product> {
     point(fa, x.a);
     point(fb, x.b);
     point(fc, x.c);
-    for (std::size_t r = 0; r < fc.size(); ++r) x.d[r] = &fc[r];  // D over C
+    for (std::size_t r = 0; r < fc.size(); ++r) x.d[r] = &fc[r];  // D replaces C
     mode.a = p.a;
     mode.b = p.b;
     const Mma32 mma = find_mma32(p.a, p.shape);
@@ -381,7 +381,7 @@ class Products : public ::testing::TestWithParam<Product> {
                       std::ldexp(static_cast<float>(between(random, -8000000, 8000000)), -16))
                 : static_cast<std::uint32_t>(
                       random() % 2 == 0
-                          ? random()  // or near the ends of s32
+                          ? random()  // otherwise near the ends of s32
                           : 0x80000000u + static_cast<unsigned>(between(random, -999, 999)));
       }
     }
@@ -434,8 +434,8 @@ TEST_P(Products, AgreesWithATripleLoop) {
   }
 }
 
-// One 1 in A and one in B: the product has one 1, in the row of the one and the column of the
-// other, if they meet.
+// One 1 in A and one in B: the product has a single 1, in the row of the first and the column of
+// the second, if they meet.
 TEST_P(Products, PlacesSingleElements) {
   const Product& p = GetParam();
   const Bits zero(static_cast<std::size_t>(p.shape.m),
@@ -553,7 +553,7 @@ TEST(TensorRounding, HalfResultsAreRoundedOnce) {
 }
 
 float sum_of_products(std::vector<double> terms, float c) {
-  for (double& term : terms) term *= 1024;  // what is small is a half too
+  for (double& term : terms) term *= 1024;  // so that small terms are halves too
   const std::vector<double> factors(terms.size(), std::ldexp(1, -10));
   return std::bit_cast<float>(
       element_of_half_product({terms, factors, std::bit_cast<std::uint32_t>(c)}, false));
@@ -562,11 +562,11 @@ float sum_of_products(std::vector<double> terms, float c) {
 TEST(TensorRounding, TermsLoseWhatLies25BitsBehindTheLargest) {
   EXPECT_EQ(sum_of_products({-1, std::ldexp(1, -24)}, 1), std::ldexp(1.0f, -24));
   EXPECT_EQ(sum_of_products({-1, std::ldexp(3, -24) / 2}, 1), std::ldexp(1.5f, -24));
-  // 1.5 * 1.5 has the exponent 0, as 1 has, though it is more than 2.
+  // 1.5 * 1.5 counts with exponent 0, the same as 1, although it is more than 2.
   EXPECT_EQ(std::bit_cast<float>(element_of_half_product(
                 {{1.5, -2.25, std::ldexp(1, -12)}, {1.5, 1, std::ldexp(1, -12)}, 0}, false)),
             std::ldexp(1.0f, -24));
-  // Below, each by itself: two halves of the last place are nothing.
+  // Terms below that are cut off one by one: two halves of the last place give nothing.
   const double half = std::ldexp(1, -13);
   EXPECT_EQ(std::bit_cast<float>(
                 element_of_half_product({{half, half, -1}, {half, half, 1}, 0x3f800000}, false)),
@@ -581,9 +581,9 @@ TEST(TensorRounding, SingleResultsAreTruncated) {
   EXPECT_EQ(sum_of_products({below / 2}, -1), std::nextafterf(-1, 0));
 }
 
-// What an H200 gave for drawn registers (driver for CUDA 13.0, 2026-11-26). The file has, one after
-// another, for each kind of product its number below, a count of warps, and of each warp the
-// registers of A, B, C and D: 32 words each.
+// What an H200 computed for random registers (driver for CUDA 13.0, 2026-11-26). For each kind of
+// product the file has its number below and a count of warps, then for each warp the registers of
+// A, B, C and D, 32 words each.
 TEST(TensorHardware, GivesTheBitsOfAnH200) {
   struct Kind {
     TensorType type;
@@ -629,7 +629,7 @@ TEST(TensorHardware, GivesTheBitsOfAnH200) {
 
 TEST(TensorRounding, OverflowsAndNaNs) {
   const float infinity = std::numeric_limits<float>::infinity();
-  // 65504 + 16 is the tie that goes to infinity.
+  // 65504 + 16 is the tie that rounds to infinity.
   EXPECT_EQ(element_of_half_product({{16}, {1}, 0x7bff}, true), 0x7c00u);
   EXPECT_EQ(element_of_half_product({{15.9921875}, {1}, 0x7bff}, true), 0x7bffu);
   EXPECT_EQ(element_of_half_product({{-60000}, {60000}, 0}, true), 0xfc00u);
@@ -640,7 +640,7 @@ TEST(TensorRounding, OverflowsAndNaNs) {
   EXPECT_EQ(element_of_half_product({{1}, {1}, 0xfe01}, true), 0x7fffu);
 }
 
-// D[0][0] of a product whose A has one element, with the bits given, and whose B is 1 there.
+// D[0][0] of a product in which A has one element, with the given bits, and B is 1 there.
 std::uint32_t times_one(TensorType type, MmaShape shape, std::uint32_t bits) {
   std::vector<Lanes32> a(4, Lanes32{}), b(2, Lanes32{}), d(4, Lanes32{});
   a[0].v[0] = bits;

@@ -1,5 +1,4 @@
-// Bounds, alignment, initialisation and how findings are put together. Races have tests of their
-// own.
+// Bounds, alignment, initialisation and how findings are merged. Other tests cover races.
 #include "sim/memory/checker.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +29,7 @@ class Checker : public ::testing::Test {
   }
   struct Outcome {
     bool allowed = true;
-    std::uint32_t undefined = 0;  // lanes
+    std::uint32_t undefined = 0;  // lanes that read undefined bytes
     std::vector<RawFinding> findings;
     Counters counters;
   };
@@ -71,7 +70,7 @@ TEST_F(Checker, GlobalBounds) {
   expect_refused(global(one(kLoad, ~std::uint64_t{3}, 5)), FindingKind::out_of_bounds, 5,
                  ~std::uint64_t{3});
   expect_refused(global(one(kLoad, a + 120, 1, 16)), FindingKind::misaligned, 1, a + 120);
-  // The last element but for its last bytes.
+  // The last element, except its last bytes, lies in bounds.
   const std::uint64_t odd = initialised(126);
   expect_refused(global(row(kLoad, odd)), FindingKind::out_of_bounds, 31, odd + 124);
 }
@@ -154,7 +153,7 @@ TEST_F(Checker, UninitialisedGlobalBytes) {
   EXPECT_THAT(half.findings, IsEmpty());
   EXPECT_EQ(half.undefined, 1u << 31);
   EXPECT_EQ(global(one(kLoad, a + 130, 7, 1)).undefined, 1u << 7);
-  // Who computes with them is at fault.
+  // A computation with undefined values is a fault at once.
   const Outcome sum = global(one(AccessKind::atomic, a + 256, 7).at(9));
   EXPECT_EQ(sum.undefined, 0u);
   ASSERT_EQ(sum.findings.size(), 1u);
@@ -162,7 +161,7 @@ TEST_F(Checker, UninitialisedGlobalBytes) {
   EXPECT_EQ(sum.findings[0].thread, 7u);
   EXPECT_EQ(sum.findings[0].pc, 9u);
   EXPECT_EQ(sum.findings[0].address, a + 256);
-  // Of an exchange the first lane of each address.
+  // For an exchange, the first lane of each address.
   const Outcome exchange =
       global(lanes(AccessKind::exchange, 4, [=](unsigned i) { return a + 400 + i % 4 / 2 * 4; }));
   EXPECT_THAT(exchange.findings, IsEmpty());
@@ -215,7 +214,7 @@ TEST_F(Checker, WhatIsUndefinedByteByByte) {
   EXPECT_EQ(block.undefined_bytes(true, 8, 4), 15u);
   EXPECT_FALSE(memory.holds_undefined(a, 1024, false)) << "never written, not undefined";
   EXPECT_TRUE(memory.holds_undefined(a, 1024, true));
-  // Little enough to be padding, unless it is all; then 16 bytes.
+  // Few enough bytes to be padding, unless they make up the whole range. Then 16 bytes.
   block.store_undefined(false, row(kStore, a, 8), 1, 0xf0);
   EXPECT_EQ(block.undefined_bytes(false, a + 8, 8), 0xf0u);
   EXPECT_FALSE(memory.holds_undefined(a, 64, false));
@@ -266,7 +265,7 @@ TEST_F(Checker, LanesOfOneStoreWithDifferentValues) {
   EXPECT_EQ(o[0].other_thread, 4u);
   EXPECT_EQ(o[0].other_pc, 3u);
   EXPECT_EQ(o[0].address, a + 20 * 5 % 16 * 4);
-  // Lanes that take no part do not count, and unknown values are not compared.
+  // Inactive lanes do not count, and unknown values are not compared.
   EXPECT_THAT(global(Lanes(pairs).with_values(different).only(0xffff)).findings, IsEmpty());
   EXPECT_THAT(global(pairs).findings, IsEmpty());
   const auto shared = run(
@@ -373,7 +372,8 @@ TEST_F(Checker, TheShortWayOfUniformLoadsCountsAlike) {
   }
 }
 
-// Tiles of shared memory byte by byte: what may happen, and which lanes read what nothing wrote.
+// Tiles of shared memory, checked byte by byte: which accesses are allowed, and which lanes read
+// bytes that were never written.
 TEST_F(Checker, TilesOfSharedMemory) {
   std::mt19937 random(5);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };

@@ -66,8 +66,8 @@ TEST(GlobalMemory, NearestLiveAllocation) {
   EXPECT_EQ(memory.nearest(b + 250)->address, c);
 }
 
-// Against a bitmap of bools, with ranges at all distances from word boundaries, overlapping ones
-// too.
+// Compared with a bitmap of bools, for ranges at all distances from word boundaries, including
+// overlapping ones.
 TEST(GlobalMemory, CopiesCarryWhatIsInitialised) {
   GlobalMemory memory(1 << 20);
   constexpr std::uint64_t kBytes = 600;
@@ -210,7 +210,7 @@ TEST(GlobalMemory, HostDereferenceFaults) {
 }
 
 TEST(GlobalMemory, SaysWhichRangeIsTaken) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child that has not reserved the range yet
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the child must not have reserved it
   EXPECT_EXIT(
       {
         void* const taken = mmap(reinterpret_cast<void*>(kGlobalRange.begin + 8192), 4096,
@@ -227,7 +227,7 @@ TEST(GlobalMemory, SaysWhichRangeIsTaken) {
       ::testing::ExitedWithCode(3), "0x200000000000");
 }
 
-// Bytes of [begin, begin + bytes), begin at a page, that are in memory.
+// How many bytes of [begin, begin + bytes) are in memory; begin is page-aligned.
 std::uint64_t resident(void* begin, std::uint64_t bytes) {
   constexpr std::uint64_t kPage = 4096;
   std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
@@ -236,7 +236,7 @@ std::uint64_t resident(void* begin, std::uint64_t bytes) {
                      std::ranges::count_if(pages, [](unsigned char p) { return (p & 1u) != 0; }));
 }
 
-// A process that lives for many runs takes new addresses for each.
+// A process that lives for many runs takes new addresses for each run.
 TEST(GlobalMemory, ShadowsOfManySmallBlocksGoBackToTheSystem) {
   constexpr std::uint64_t kCapacity = 64 << 20, kBlock = 4000, kBlocks = 15'000;
   GlobalMemory memory(kCapacity);
@@ -260,11 +260,11 @@ TEST(GlobalMemory, ShadowsOfManySmallBlocksGoBackToTheSystem) {
     ASSERT_EQ(written, (std::vector{constant, block}));
     ASSERT_TRUE(memory.free(block));
   }
-  // A clearing for every 16 MiB; a huge page may straddle each.
+  // One clearing per 16 MiB; a huge page may straddle each boundary.
   EXPECT_LT(resident(values, kBlocks * (kBlock + 512)), std::uint64_t{20} << 20);
 }
 
-// Blocks smaller than a page, beside one that stays.
+// Blocks smaller than a page, next to one that stays.
 TEST(GlobalMemory, SmallBlocksLeaveNoPagesBehind) {
   constexpr std::uint64_t kBlock = 1000, kBlocks = 2000, kSlot = 1024 + 256;
   GlobalMemory memory(16 << 20);

@@ -36,7 +36,7 @@ class GlobalRaces : public ::testing::Test {
     std::iota(order.begin(), order.end(), 0u);
     return order;
   }
-  // Blocks one after the other.
+  // Runs the blocks one after the other.
   template <class F>
   std::vector<RawFinding> run(F&& body, std::vector<std::uint32_t> order = in_order()) {
     LaunchChecker launch(memory, kBlocks, {});
@@ -47,7 +47,7 @@ class GlobalRaces : public ::testing::Test {
     }
     return launch.findings();
   }
-  // The same in every order that the test tries.
+  // Checks that every order that the test tries gives the same findings.
   template <class F>
   std::vector<RawFinding> run_all_orders(F&& body) {
     auto order = in_order();
@@ -111,7 +111,7 @@ TEST_F(GlobalRaces, ALaunchOrdersEverything) {
 }
 
 TEST_F(GlobalRaces, TheReaderIsNamedThoughOthersReadToo) {
-  // All read the word, the lowest writes it.
+  // All blocks read the word; the lowest one writes it.
   const auto findings = run_all_orders([&](BlockChecker& b, std::uint32_t i) {
     b.global(one(kLoad, data).at(1));
     if (i == 0) b.global(one(kStore, data).at(2));
@@ -157,7 +157,7 @@ std::vector<FindingKind> kinds(const std::vector<RawFinding>& findings) {
   return result;
 }
 
-// By whole rows, by words apart, by parts of words, by one lane.
+// Stores of whole rows, of spaced words, of parts of words, and by one lane.
 TEST_F(GlobalRaces, EqualStoresAreANote) {
   using ::testing::ElementsAre;
   const std::function<Lanes(std::uint64_t)> shapes[] = {
@@ -170,7 +170,7 @@ TEST_F(GlobalRaces, EqualStoresAreANote) {
   };
   for (const auto& shape : shapes) {
     const auto stores = [&](const std::function<int(std::uint32_t, std::uint32_t)>& value) {
-      // Twice, so that what a block wrote before is looked at too.
+      // Repeated, so that a block's earlier stores are checked too.
       return kinds(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
         for (std::uint32_t t = 0; t < 3; ++t) {
           b.global(shape(data).with_values(
@@ -180,7 +180,7 @@ TEST_F(GlobalRaces, EqualStoresAreANote) {
     };
     EXPECT_THAT(stores([](std::uint32_t, std::uint32_t) { return 7; }),
                 ElementsAre(FindingKind::equal_stores));
-    // One block of them all, one time of three.
+    // One of the blocks stores another value, at one of the three times.
     for (std::uint32_t other = 0; other < kBlocks; ++other) {
       for (std::uint32_t time = 0; time < 3; ++time) {
         EXPECT_THAT(stores([&](std::uint32_t i, std::uint32_t t) {
@@ -204,7 +204,7 @@ TEST_F(GlobalRaces, AnEqualStoreStillRacesWithALoad) {
 }
 
 TEST_F(GlobalRaces, EqualBytesOfWordsThatDifferElsewhere) {
-  // Each block also has a byte of its own.
+  // Each block also has its own byte.
   const auto with = [&](int shared) {
     return kinds(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
       if (i > 1) return;
@@ -217,7 +217,7 @@ TEST_F(GlobalRaces, EqualBytesOfWordsThatDifferElsewhere) {
   EXPECT_THAT(with(6), ::testing::ElementsAre(FindingKind::global_race));
 }
 
-// Behind an acquire, where conflicts are reported as they happen.
+// After an acquire, conflicts are reported as they happen.
 TEST_F(GlobalRaces, EqualStoresOfOrderedGrids) {
   for (const int last : {7, 8}) {
     const auto found = kinds(run([&](BlockChecker& b, std::uint32_t i) {
@@ -242,7 +242,7 @@ TEST_F(GlobalRaces, AdjacentBytes) {
   EXPECT_EQ(bytes(1, 1), 0u);
   EXPECT_EQ(bytes(2, 2), 0u);
   EXPECT_EQ(bytes(1, 0), 1u);
-  // The border of two blocks' rows lies within a word.
+  // The boundary between two blocks' rows lies within a word.
   EXPECT_EQ(run_all_orders([&](BlockChecker& b, std::uint32_t i) {
               b.global(row(kStore, data + 2 + 64 * i, 2));
             }).size(),
@@ -329,7 +329,7 @@ TEST_F(GlobalRaces, DecoupledLookBack) {
 }
 
 // Thrust's unique in place: a tile overwrites what earlier tiles have read, once it has their sums.
-// No fence orders reads before the flag; of writes it would be a race.
+// No fence orders the reads before the flag; for writes this would be a race.
 TEST_F(GlobalRaces, AFlagFollowsWhatWasReadBeforeIt) {
   const auto compaction = [&](bool waits, AccessKind first) {
     return run([&](BlockChecker& b, std::uint32_t i) {
@@ -354,7 +354,7 @@ TEST_F(GlobalRaces, AFlagFollowsWhatWasReadBeforeIt) {
                  if (i == 1) b.global(one(kAtomicLoad, counter));
                  if (i == 1) b.global(row(kStore, data));
                }).empty());
-  // A fence behind the flag still releases what was written before it.
+  // A fence after the flag still releases what was written before the flag.
   EXPECT_THAT(run([&](BlockChecker& b, std::uint32_t i) {
                 if (i == 0) {
                   b.fence();
@@ -394,10 +394,10 @@ TEST_F(GlobalRaces, SpinLock) {
   }
 }
 
-// Co-resident blocks in turns.
+// Co-resident blocks that take turns.
 class GridSync : public GlobalRaces {
  protected:
-  // The block that skips the wait of round 3, none if kBlocks.
+  // Counts the races if block `impatient` skips the wait of round 3; with kBlocks no block does.
   std::size_t races(std::uint32_t impatient) {
     LaunchChecker launch(memory, kBlocks, {.concurrent = false});
     std::vector<std::unique_ptr<BlockChecker>> blocks;
@@ -429,7 +429,7 @@ TEST_F(GridSync, OrdersRounds) { EXPECT_EQ(races(kBlocks), 0u); }
 TEST_F(GridSync, ABlockThatDoesNotWait) { EXPECT_NE(races(2), 0u); }
 
 TEST_F(GlobalRaces, UninitialisedReadsOfWhatAnotherBlockWritesAreRaces) {
-  // Whoever comes first.
+  // Whichever block comes first.
   auto order = in_order();
   for (int reversed = 0; reversed < 2; ++reversed) {
     const std::uint64_t a = memory.allocate(256).value(), fresh = memory.allocate(256).value();
@@ -466,7 +466,7 @@ TEST_F(GlobalRaces, UninitialisedHistogram) {
 }
 
 TEST_F(GlobalRaces, LaunchesOfManyBlocks) {
-  // Their segment numbers run out from one launch to the next.
+  // The blocks use up all segment numbers from one launch to the next.
   for (int i = 0; i < 3; ++i) {
     LaunchChecker launch(memory, kMaxCheckedBlocks, {});
     BlockChecker block(launch, 0, 1);
@@ -489,8 +489,8 @@ TEST_F(GlobalRaces, FreedMemoryIsForgotten) {
               IsEmpty());
 }
 
-// Random accesses of words by up to four blocks in turns, with fences and atomic operations,
-// against the definition.
+// Random accesses to words by up to four blocks in turns, with fences and atomic operations,
+// checked against the definition.
 TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
   std::mt19937 random(3);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -514,9 +514,10 @@ TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
     struct Event {
       std::uint32_t block, clock, word;
       bool write;
-      std::uint32_t flags;  // that the block had stored
+      std::uint32_t flags;  // flags that the block had stored by then
     };
-    // Flags stored, by block; of which blocks know that they follow reads.
+    // How many flags each block has stored, and how many of them each other block follows: reads
+    // before those flags are ordered.
     std::vector<std::uint32_t> flags(kSome);
     std::vector<std::vector<std::uint32_t>> follows(kSome, flags), told(2, flags);
     std::vector<Event> events;
@@ -564,7 +565,7 @@ TEST_F(GlobalRaces, AgreesWithHappensBeforeAtRandom) {
   }
   EXPECT_GT(racy, 1000);
   EXPECT_GT(clean, 300);
-  // Those with more than two blocks at one word.
+  // The missed races are those with more than two blocks at one word.
   EXPECT_LT(missed, racy / 50);
 }
 

@@ -1,4 +1,4 @@
-// Races of shared memory by definition: every access is kept and compared with all before it.
+// Races of shared memory by definition: every access is kept and compared with all earlier ones.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class SharedOracle {
     publish(warp, row);
   }
 
-  // Whether it races with anything before.
+  // Whether the access races with any earlier one.
   bool access(const WarpAccess& a) {
     ++instruction_;
     if (is_atomic(a.kind)) flags(a);
@@ -78,10 +78,10 @@ class SharedOracle {
     if (!writes(x.kind) && !writes(y.kind)) return false;
     if (is_atomic(x.kind) && is_atomic(y.kind)) return false;
     if (clocks_[y.thread][x.thread] >= x.clock) return false;
-    // A lane reads what it wrote together with others.
+    // Excuse a lane that reads what it wrote together with others.
     return !(x.kind == AccessKind::store && !writes(y.kind) && wrote_together(x, y));
   }
-  // Whether y's thread lies among those that wrote the byte in x's instruction.
+  // Whether y's thread is one of those that wrote the byte in x's instruction.
   bool wrote_together(const Event& x, const Event& y) const {
     std::uint32_t first = ~0u, last = 0;
     for (const Event& e : history_.at(x.byte)) {
@@ -89,7 +89,8 @@ class SharedOracle {
       first = std::min(first, e.thread);
       last = std::max(last, e.thread);
     }
-    // All the lanes that read in y's instruction must: the checker looks at them together.
+    // This must hold for all lanes that read in y's instruction, because the checker handles them
+    // together.
     return first <= y.thread && y.thread <= last;
   }
 
@@ -115,7 +116,7 @@ class SharedOracle {
     if (row.empty()) return;
     for (const std::uint32_t t : threads_of(1u << warp)) join(clocks_[t], row);
   }
-  // What lies before a fence of the warp is released by its atomic writes, to atomic reads.
+  // The warp's atomic writes release what precedes its fence, to atomic reads.
   void flags(const WarpAccess& a) {
     const auto each = [&](auto&& f) {
       for (std::uint32_t l = 0; l < kLanes; ++l) {

@@ -112,9 +112,9 @@ TEST_F(SharedRacesTest, ArriveOrdersWhatCameBefore) {
   block.barrier(0b0010, 3);
   does(1, row(kLoad, 0));
   EXPECT_EQ(races(), 0u);
-  does(1, row(kLoad, 128));  // written after it arrived
+  does(1, row(kLoad, 128));  // written after warp 0 arrived
   EXPECT_EQ(races(), 1u);
-  does(0, row(kStore, 0).at(5));  // and the one who arrived knows nothing of the others
+  does(0, row(kStore, 0).at(5));  // and warp 0, which only arrived, knows nothing of the others
   EXPECT_EQ(races(), 2u);
 }
 
@@ -132,7 +132,7 @@ TEST_F(SharedRacesTest, AnMbarrierOrdersArrivalsBeforeWaits) {
   does(0, row(kStore, 0));
   block.mbarrier_arrive(0, kFull);
   does(0, row(kStore, 128));
-  block.mbarrier_wait(1, kFull);  // of the phase before
+  block.mbarrier_wait(1, kFull);  // waits for the phase before
   block.mbarrier_complete(kFull);
   block.mbarrier_wait(2, kOther);
   block.mbarrier_wait(3, kFull);
@@ -144,7 +144,7 @@ TEST_F(SharedRacesTest, AnMbarrierOrdersArrivalsBeforeWaits) {
   EXPECT_EQ(races(), 2u);
   does(2, row(kLoad, 0).at(3));
   EXPECT_EQ(races(), 3u);
-  does(0, row(kStore, 0).at(4));  // who arrived knows nothing of the others
+  does(0, row(kStore, 0).at(4));  // warp 0, which only arrived, knows nothing of the others
   EXPECT_EQ(races(), 4u);
 }
 
@@ -159,7 +159,7 @@ TEST_F(SharedRacesTest, AnMbarrierIsNoBarrier15) {
   EXPECT_EQ(races(), 0u);
 }
 
-// A warp that does its first act after others learned of one another.
+// A warp acts for the first time after others have synchronised with each other.
 TEST_F(SharedRacesTest, WhoActsLateIsUnknown) {
   does(0, row(kStore, 0));
   block.mbarrier_arrive(0, 2048);
@@ -189,7 +189,7 @@ TEST_F(SharedRacesTest, AFlagBehindAFenceOrders) {
 
 TEST_F(SharedRacesTest, LanesOfAWarp) {
   does(0, row(kStore, 0));
-  does(0, row(kLoad, 0));  // each its own
+  does(0, row(kLoad, 0));  // each lane reads its own word
   EXPECT_EQ(races(), 0u);
   does(0, row(kLoad, 4).only(kAllLanes >> 1));
   ASSERT_EQ(races(), 1u);
@@ -205,7 +205,7 @@ TEST_F(SharedRacesTest, AWarpWideSyncOrdersLanes) {
     block.warp_sync(0, kAllLanes);
   }
   EXPECT_EQ(races(), 0u);
-  does(1, row(kLoad, 0));  // but no other warp
+  does(1, row(kLoad, 0));  // but not to other warps
   EXPECT_EQ(races(), 1u);
 }
 
@@ -223,7 +223,7 @@ TEST_F(SharedRacesTest, HalfWarpsThatSyncByThemselves) {
     does(0, row(kStore, 0));
     block.warp_sync(0, 0x0000ffff);
     block.warp_sync(0, 0xffff0000);
-    // Each the next of its half.
+    // Each lane reads the next one's word, within its half.
     does(0, lanes(kLoad, 4, [](unsigned i) { return (i / 16 * 16 + (i + 1) % 16) * 4; }));
     block.warp_sync(0, 0x0000ffff);
     block.warp_sync(0, 0xffff0000);
@@ -262,16 +262,17 @@ TEST_F(SharedRacesTest, AllLanesWriteTheSameAndReadItBack) {
   does(0, strided(kLoad, 4, 0, 0).at(2));
   EXPECT_EQ(races(), 0u);
   does(0, one(kStore, 0, 3).at(3));
-  EXPECT_EQ(races(), 2u);  // with the writes and the reads of others
+  EXPECT_EQ(races(), 2u);  // it races with the other lanes' writes and reads
 }
 
 TEST_F(SharedRacesTest, LanesOfOneStoreToOneAddress) {
-  // Not neighbours: 0, 4, 0, 4, ...
+  // Not neighbouring lanes: addresses 0, 4, 0, 4, ...
   does(0, lanes(kStore, 4, [](unsigned i) { return i % 2 * 4; }));
   EXPECT_EQ(races(), 0u);
 }
 
-// Stores of several warps and sizes; what they write is what the memory holds, or is not.
+// Stores from several warps and of several sizes, whose values equal the memory's contents or
+// differ from them.
 TEST(SharedStores, EqualOnesAreANote) {
   GlobalMemory memory{1 << 20};
   std::vector<std::byte> data(256, std::byte{0xff});
@@ -303,13 +304,13 @@ TEST(SharedStores, EqualOnesAreANote) {
   EXPECT_THAT(found(),
               ElementsAre(std::pair(Kind::shared_race, 4u), std::pair(Kind::equal_stores, 2u),
                           std::pair(Kind::equal_stores, 3u)));
-  // One of 16 bytes: its first word is the same, the others are not.
+  // A store of 16 bytes: its first word is equal, the others are not.
   block.barrier(0xf);
   store(0, one(kStore, 128, 0, 16), 3);
   store(1, one(kStore, 136, 0), 1);
   EXPECT_EQ(found().size(), 4u);
   EXPECT_EQ(found()[1].second, 6u);
-  // Behind a barrier nothing is to be told; a load is not excused.
+  // After a barrier there is nothing to report; a load is not excused.
   block.barrier(0xf);
   store(0, one(kStore, 0, 0), 9);
   block.shared(one(kLoad, 0, 0).of_warp(1).at(8));
@@ -330,7 +331,7 @@ TEST_F(SharedRacesTest, Atomics) {
   does(1, one(kAtomic, 0, 0).at(8));
   EXPECT_EQ(races(), 2u);
   does(0, one(kStore, 0, 0).at(9));
-  EXPECT_EQ(races(), 4u);  // with the read and the atomic operation
+  EXPECT_EQ(races(), 4u);  // it races with the read and with the atomic operation
 }
 
 TEST_F(SharedRacesTest, VolatileAccessesDoNotRaceWithOneAnother) {
@@ -368,7 +369,7 @@ TEST_F(SharedRacesTest, WideAccesses) {
 }
 
 TEST_F(SharedRacesTest, ATiledLoop) {
-  // Each warp writes its part of a tile, all read all of it.
+  // Each warp writes its part of a tile, and all warps read the whole tile.
   for (int tile = 0; tile < 5; ++tile) {
     for (std::uint32_t w = 0; w < 4; ++w) does(w, row(kStore, w * 128));
     sync_threads();
@@ -386,8 +387,8 @@ TEST_F(SharedRacesTest, ATiledLoop) {
   EXPECT_GE(races(), 1u);
 }
 
-// Random programs against every pair of accesses, until the first race of each: behind it a
-// detector that keeps the last accesses may differ.
+// Random programs, compared with checking every pair of accesses, up to the first race of each
+// program: after that, a detector that keeps only the last accesses may differ.
 TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
   std::mt19937 random(7);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -395,11 +396,11 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
   int racy = 0, clean = 0, missed = 0;
   for (int program = 0; program < 6000; ++program) {
     LaunchChecker launch(memory, 1, {.uninitialised = false});
-    constexpr std::uint32_t kWarps = 3, kUsed = 4;  // lanes 0 to 3 of each
+    constexpr std::uint32_t kWarps = 3, kUsed = 4;  // lanes 0 to 3 of each warp
     BlockChecker block(launch, 128, kWarps);
     block.begin_block(0);
     SharedOracle oracle(kWarps);
-    // Syncs of part of a warp and atomic loads: what is found is right, something may be missed.
+    // With syncs of part of a warp and atomic loads, findings are right but races may be missed.
     const bool exact = program % 4 != 0;
     const std::uint32_t smallest = below(3), words = 1 + below(8), sync_rate = 2 + below(8);
     const std::uint32_t steps = 4 + below(40);
@@ -461,13 +462,13 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBefore) {
     }
     ++(ended ? racy : clean);
   }
-  // The test has seen enough of both.
+  // The test has seen enough programs with and without races.
   EXPECT_GT(racy, 1000);
   EXPECT_GT(clean, 300);
   EXPECT_LT(missed, racy / 20);
 }
 
-// Whole warps that read and write tiles in few shapes, each with many origins.
+// Whole warps read and write tiles in a few shapes, each with many origins.
 TEST(SharedRacesAtRandom, AgreesWithHappensBeforeOnTiles) {
   std::mt19937 random(11);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
@@ -518,8 +519,8 @@ TEST(SharedRacesAtRandom, AgreesWithHappensBeforeOnTiles) {
   EXPECT_GT(clean, 300);
 }
 
-// The shape of an access saves work and changes nothing, also behind the first race; nor does the
-// way of loads by all lanes from one address.
+// The shortcut for an access's shape changes no result, not even after the first race; nor does the
+// shortcut for loads by all lanes from one address.
 TEST(SharedRacesAtRandom, ShortWaysChangeNoConflict) {
   std::mt19937 random(13);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };

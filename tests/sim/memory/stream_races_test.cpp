@@ -1,4 +1,4 @@
-// Races between operations: histories of bytes under clocks that the test makes.
+// Races between operations: histories of bytes, with clocks that the test sets.
 #include "sim/memory/stream_races.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ std::string line(std::uint32_t id) { return "a.cu:" + std::to_string(id); }
 
 class Races : public testing::Test {
  protected:
-  // The next operation of a stream, which knows of others what `clock` says.
+  // Begins the next operation of a stream; `clock` is what it knows of other streams.
   void begin(std::uint32_t stream, std::uint32_t time, Clock clock, std::string name = "kernel") {
     clock.resize(std::max<std::size_t>(clock.size(), stream + 1));
     clock[stream] = time;
@@ -115,7 +115,7 @@ TEST_F(Races, AWriteStandsForWhatWasBeforeIt) {
   EXPECT_EQ(found(), 1u) << "with the write alone";
 }
 
-// The read is before the atomic operation, and not before another stream's.
+// The read precedes its own stream's atomic operation, but not the other stream's.
 TEST_F(Races, AReadIsNotForgottenForAnUpdateAfterIt) {
   begin(1, 1, {});
   touch(0, 4, kRead);
@@ -173,7 +173,7 @@ TEST_F(Races, NeighboursWithOneHistoryAreOneEntry) {
   EXPECT_LE(races_.entries(), 2u);
 }
 
-// Histories that nobody has any more are let go, and those that live stay right.
+// Histories that are no longer used are freed, and those in use stay correct.
 TEST_F(Races, ManyOperationsLater) {
   begin(1, 1, {});
   touch(1000, 4, kWrite, 9);
@@ -212,8 +212,8 @@ TEST_F(Races, TooManyHistoriesAreForgotten) {
   EXPECT_EQ(found(), 0u) << "missed, and nothing invented";
 }
 
-// Against a model that keeps every access of every byte: both find the first race of a program, in
-// the same operation, or none.
+// Compared with a model that keeps every access to every byte: both find a program's first race in
+// the same operation, or both find none.
 TEST_F(Races, TheFirstRaceOfAnyProgramIsFound) {
   constexpr std::uint32_t kStreams = 4, kBytes = 24;
   struct Past {
@@ -230,7 +230,7 @@ TEST_F(Races, TheFirstRaceOfAnyProgramIsFound) {
     for (int operation = 0; operation < 16; ++operation) {
       const std::uint32_t s = below(kStreams);
       for (const Clock& other : clocks) {
-        if (below(8) == 0) continue;  // the stream does not wait for that one
+        if (below(8) == 0) continue;  // this stream does not wait for `other`
         for (std::uint32_t i = 0; i < kStreams; ++i)
           clocks[s][i] = std::max(clocks[s][i], other[i]);
       }

@@ -23,7 +23,7 @@ struct Outcome {
 
 class Threads : public ::testing::Test {
  protected:
-  // Fresh memory each time: what is uninitialised must be so again.
+  // Fresh memory each time, so that what should be uninitialised is.
   struct Arrays {
     GlobalMemory memory{1 << 22};
     std::uint64_t input = allocate(true), output = allocate(false), racy = allocate(true),
@@ -46,11 +46,11 @@ class Threads : public ::testing::Test {
       const std::uint64_t scattered = below(64);
       Lanes a;
       switch (below(8)) {
-        case 0:  // all read it, in rows that do not start on a boundary
+        case 0:  // all blocks read it, in rows that do not start on a boundary
           a = row(AccessKind::load, m.input + 4 * below(9000), 4);
           break;
         case 1: a = row(kind, m.output + 1024 * block + bytes * below(16), bytes); break;
-        case 2:  // few words that many blocks race for
+        case 2:  // a few words that many blocks race for
           a = lanes(kind, bytes, [&](unsigned) { return m.racy + bytes * below(4000 / bytes); });
           break;
         case 3: a = row(kind, m.racy + 8192 + 128 * below(64), bytes); break;

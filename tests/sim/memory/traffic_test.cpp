@@ -20,7 +20,7 @@ constexpr AccessKind kLoad = AccessKind::load;
 std::uint32_t sectors_of(const WarpAccess& a) { return sectors(a, find_pattern(a)); }
 BankPasses passes_of(const WarpAccess& a) { return bank_passes(a, find_pattern(a)); }
 
-// As the rules of sim/counters.h read, byte by byte.
+// The rules of sim/counters.h applied literally, byte by byte.
 std::uint32_t plain_sectors(const WarpAccess& a) {
   std::set<std::uint64_t> result;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
@@ -51,7 +51,7 @@ BankPasses plain_passes(const WarpAccess& a) {
 }
 
 TEST(Traffic, SectorsCountedByHand) {
-  // 128 bytes, on a boundary of 128, of 32, and off one.
+  // 128 bytes, aligned to 128, aligned to 32, and not aligned.
   EXPECT_EQ(sectors_of(row(kLoad, 4096)), 4u);
   EXPECT_EQ(sectors_of(row(kLoad, 4096 + 32)), 4u);
   EXPECT_EQ(sectors_of(row(kLoad, 4096 + 4)), 5u);
@@ -78,15 +78,15 @@ TEST(Traffic, BankConflictsCountedByHand) {
   EXPECT_EQ(stride(8), (BankPasses{8, 7}));
   EXPECT_EQ(stride(32), (BankPasses{32, 31}));
   EXPECT_EQ(stride(33), (BankPasses{1, 0}));
-  // Half and quarter warps go by themselves.
+  // Half and quarter warps are handled separately.
   EXPECT_EQ(passes_of(row(kLoad, 0, 8)), (BankPasses{2, 0}));
   EXPECT_EQ(passes_of(row(kLoad, 0, 16)), (BankPasses{4, 0}));
   EXPECT_EQ(passes_of(strided(kLoad, 8, 0, 16)), (BankPasses{4, 2}));
   EXPECT_EQ(passes_of(strided(kLoad, 16, 0, 32)), (BankPasses{8, 4}));
   EXPECT_EQ(passes_of(strided(kLoad, 16, 0, 0)), (BankPasses{4, 0}));
-  // A half warp that takes no part costs nothing.
+  // An inactive half warp costs nothing.
   EXPECT_EQ(passes_of(row(kLoad, 0, 8).only(0xffff)), (BankPasses{1, 0}));
-  // Two bytes of one word are one word.
+  // Two bytes of one word count as one word.
   EXPECT_EQ(passes_of(row(kLoad, 0, 2)), (BankPasses{1, 0}));
   EXPECT_EQ(passes_of(strided(kLoad, 2, 0, 66)), plain_passes(strided(kLoad, 2, 0, 66)));
   // Two distinct words in one bank, each read by half of the lanes.

@@ -1,4 +1,4 @@
-// Accesses of warps, as tests write them down.
+// Accesses of warps, in the notation of the tests.
 #pragma once
 
 #include <array>
@@ -56,8 +56,8 @@ inline Lanes one(AccessKind kind, std::uint64_t address, unsigned lane = 0,
   return strided(kind, bytes, address, 0).only(1u << lane);
 }
 
-// As tiled kernels read: lanes in groups of `group`, one step from lane to lane and one from group
-// to group; with a step of 0 lanes share an address.
+// The way tiled kernels read: lanes in groups of `group`, with one step from lane to lane and
+// another from group to group; with a step of 0 lanes share an address.
 struct TileShape {
   std::uint32_t bytes = 4, group = 16;
   std::uint64_t in_group = 4, of_groups = 0;

@@ -48,11 +48,11 @@ TEST(AluBits, Lop3) {
         },
         4);
   }
-  // The definition: the table is the operation applied to 0xf0, 0xcc and 0xaa.
+  // By definition the table is the operation applied to 0xf0, 0xcc and 0xaa.
   check("lop3.b32 d, a, b, c, 0x1a", [](u32 a, u32 b, u32 c) { return ((a & b) | c) ^ a; });
 }
 
-// Bit by bit.
+// A shift, bit by bit.
 template <class T>
 T shift(T a, u32 n, bool left, bool fill_sign) {
   T out = a;
@@ -242,7 +242,7 @@ TEST(AluBits, Permutations) {
     }
     return out;
   });
-  // The tables of the PTX ISA: the bytes of the result from the most significant one.
+  // The tables of the PTX ISA: the bytes of the result, most significant first.
   const auto mode = [=](std::array<std::array<u32, 4>, 4> table) {
     return [=](u32 a, u32 b, u32 c) {
       u32 out = 0;

@@ -11,7 +11,7 @@ struct Flagged {
   bool carry;
 };
 
-// Runs `name` with carries in on full and partial masks and compares value and carry out.
+// Runs `name` with carry-in on full and partial masks and compares the value and the carry-out.
 template <class T, class F>
 void check_carry(const std::string& text, bool writes_carry, F reference) {
   SCOPED_TRACE(text);

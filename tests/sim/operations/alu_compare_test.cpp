@@ -17,7 +17,7 @@ double value(T x) {
   if constexpr (std::is_floating_point_v<T>) return x;
 }
 
-// By three-way comparison: -1, 0, 1, or 2 if unordered.
+// Three-way comparison: -1, 0, 1, or 2 if unordered.
 template <class T>
 int order(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -54,7 +54,7 @@ bool holds(const Case& c, int order) {
   return order == 2 ? c.unordered : order < 0 ? c.less : order > 0 ? c.greater : c.equal;
 }
 
-// setp in all its forms, and set, of one comparison.
+// Checks setp in all its forms, and set, for one comparison.
 template <class T>
 void check_comparison(const Case& c, const std::string& type, const std::string& ftz = "") {
   const std::string head = std::string("setp.") + c.name, tail = ftz + "." + type;
@@ -67,7 +67,7 @@ void check_comparison(const Case& c, const std::string& type, const std::string&
   check(
       head + ".xor" + tail + " p, a, b, !c", [=](T a, T b, bool p) { return is(a, b) != p; }, 50);
 
-  // The second destination.
+  // Also check the second destination.
   Alu two(head + ".and" + tail + " p|q, a, b, c");
   reference::Operands operands(5);
   for (int batch = 0; batch < 20; ++batch) {
@@ -136,7 +136,7 @@ TEST(AluCompare, Floats) {
   check_floats<Bfloat>("bf16");
 }
 
-// Subnormals are zeros of their sign.
+// Subnormals become zeros of the same sign.
 TEST(AluCompare, Flushed) {
   const auto flushed = [](float x) { return std::fabs(x) < 0x1p-126f ? 0.0f : x; };
   for (const Case& c : kOrdered) {

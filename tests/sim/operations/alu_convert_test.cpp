@@ -158,14 +158,14 @@ TEST(AluConvert, RealsToIntegers) {
           100);
     });
   }
-  check("cvt.rni.sat.s8.f32 d, a", [](float x) {  // .sat says what happens anyhow
+  check("cvt.rni.sat.s8.f32 d, a", [](float x) {  // .sat does what happens anyway
     return to_integer_reference<s8, float>(x, Rounding::nearest_even);
   });
   expect_unsupported("cvt.s32.f32 d, a");
   expect_unsupported("cvt.rn.s32.f32 d, a");
 }
 
-// Halves and the values between, near every power of two and the ends of the types.
+// Halves and the values between them, near every power of two and the ends of the types.
 TEST(AluConvert, RealsToIntegersAtTies) {
   for (const Rounding r : reference::kRoundings) {
     Alu s32_f32(name<s32, float>(integral(r))), u32_f64(name<u32, double>(integral(r)));
@@ -221,7 +221,7 @@ To convert(From x, Rounding r, bool ftz = false, bool sat = false, bool relu = f
   if (sat) v = std::isnan(v) || v <= 0 ? 0 : std::min(v, 1.0);
   if (relu && v <= 0) v = 0;
   if (std::isnan(v) && std::is_same_v<To, double> && !std::is_same_v<From, double>) {
-    // Widened with sign and payload; of f16 after it became canonical.
+    // A widened NaN keeps its sign and payload; for f16 it is the canonical NaN.
     u64 bits;
     if constexpr (std::is_same_v<From, float>) {
       bits = std::bit_cast<u32>(x);
@@ -413,8 +413,8 @@ TEST(AluConvert, Pack) {
         [=](s32 a, s32 b, u32 c) { return c << 4 | clamp(a, 0, 3) << 2 | clamp(b, 0, 3); });
 }
 
-// Formats of 8 bits by their definition (Micikevicius et al., "FP8 Formats for Deep Learning",
-// 2022, table 1): the value of each of the 256 codes, and of a number the code that lies nearest.
+// The 8-bit formats by their definition (Micikevicius et al., "FP8 Formats for Deep Learning",
+// 2022, table 1): the value of each of the 256 codes, and for a number the nearest code.
 struct Eight {
   int fraction_bits, bias;
   u32 highest;  // code of the largest number
@@ -432,7 +432,7 @@ struct Eight {
     return sign * (exponent == 0 ? scaled * std::exp2(1 - bias)
                                  : (1 + scaled) * std::exp2(exponent - bias));
   }
-  // With .satfinite. Of two codes as near as each other the even one.
+  // With .satfinite. Of two equally near codes it takes the even one.
   u32 code(double x) const {
     if (std::isnan(x)) return 0x7f;
     const double magnitude = std::min(std::fabs(x), value(highest));
@@ -469,7 +469,7 @@ TEST(AluConvert, ToEightBits) {
   }
 }
 
-// All numbers, the middles between them, and what lies next to both.
+// All numbers, the midpoints between them, and the neighbours of both.
 TEST(AluConvert, ToEightBitsWhereItRounds) {
   for (const auto& [name, format] : {std::pair("e4m3x2", kE4m3), std::pair("e5m2x2", kE5m2)}) {
     Alu alu(std::string("cvt.rn.satfinite.") + name + ".f32 d, a, b");

@@ -19,8 +19,8 @@
 
 namespace assay::sim {
 
-// "setp.lt.and.f32 p|q, a, b, !c" as a parser would give it. A number is a literal, all else
-// registers.
+// Parses "setp.lt.and.f32 p|q, a, b, !c" as a parser would give it. A number is a literal;
+// everything else is a register.
 inline ptx::Instruction instruction(const std::string& text) {
   ptx::Instruction out;
   std::istringstream in(text);
@@ -64,7 +64,7 @@ inline ptx::Instruction instruction(const std::string& text) {
   return out;
 }
 
-// One instruction with its operands in slots of their own.
+// One instruction with its operands in separate slots.
 class Alu {
  public:
   static constexpr std::size_t kSlotBytes = sizeof(Lanes64);
@@ -174,7 +174,7 @@ struct Function<R (F::*)(A...) const> {
     reference::Operands operands(0x5eed);
     std::array<std::tuple<A...>, 32> lanes;
     for (int batch = 0; batch < batches; ++batch) {
-      // All lanes, then some.
+      // All lanes and some lanes, in turn.
       const std::uint32_t mask =
           batch % 2 == 0 ? ~0u : static_cast<std::uint32_t>(operands.bits()) | 1u << batch % 32;
       alu.activate(mask);
@@ -183,7 +183,7 @@ struct Function<R (F::*)(A...) const> {
       for (int l = 0; l < 32; ++l) {
         lanes[l] = {operands.next<A>()...};
         (alu.set(1 + I, l, std::get<I>(lanes[l])), ...);
-        // Values of 8 and 16 bits must be cut on reading.
+        // Registers of 8- and 16-bit values hold garbage above, which reading must cut off.
         if constexpr (sizeof...(A) > 0) soil<A...>(alu, l, operands);
         if constexpr (!kPredicate) alu.r64(0).v[l] = kBefore + static_cast<unsigned>(l);
         if constexpr (!kPredicate && sizeof(LaneWord<R>) == 4) alu.r32(0).v[l] = 0xabcd0000u + l;
@@ -251,8 +251,8 @@ struct Function<R (F::*)(A...) const> {
 
 }  // namespace detail
 
-// Holds an instruction of one destination against a function of its register operands, with full
-// and partial masks. Values of type float and double are compared by their bits.
+// Compares an instruction of one destination with a function of its register operands, with full
+// and partial masks. Floats and doubles are compared by their bits.
 template <class F>
 void check(const std::string& text, const F& reference, int batches = 400) {
   using Function = detail::Function<F>;

@@ -21,7 +21,7 @@ double canonical_nan(double x) {
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 float saturated(float x) { return std::isnan(x) || x <= 0 ? 0.0f : std::min(x, 1.0f); }
 
-// The host's operation in the rounding mode, with the modifiers applied around it.
+// The host's operation in the given rounding mode, with the modifiers applied around it.
 template <class Op, class... A>
 auto with_modifiers(Rounding rounding, bool ftz, bool sat, Op op) {
   return [=](A... a) {
@@ -58,8 +58,8 @@ TEST(AluFloat, SinglePrecision) {
   check_f32<F>("sqrt", "d, a", false, [](F a) { return std::sqrt(a); });
 }
 
-// As in expf(): the sum keeps few bits of the product, and the larger term differs from it by a
-// float.
+// As in expf(): the sum keeps few bits of the product, and the difference between the sum and the
+// larger term is a float.
 TEST(AluFloat, FmaWithALargeTerm) {
   const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
   reference::Operands operands(37);
@@ -120,7 +120,8 @@ TEST(AluFloat, SignsOfZeroSums) {
   }
 }
 
-// f64: the simulator sets the host's mode, so that the reference computes in more digits instead.
+// f64: the simulator sets the host's rounding mode, so the reference computes in more digits
+// instead.
 template <class... A, class Op>
 void check_f64(const std::string& opcode, const char* operands, Op op) {
   for (const Rounding rounding : reference::kRoundings) {
@@ -160,7 +161,7 @@ TEST(AluFloat, DoublePrecision) {
   check("mad.rn.f64 d, a, b, c", [](D a, D b, D c) { return canonical_nan(std::fma(a, b, c)); });
 }
 
-// A quotient or root is what multiplying back says.
+// A quotient or root is checked by multiplying back.
 TEST(AluFloat, DoublePrecisionQuotientsAndRoots) {
   reference::Operands operands(11);
   for (const Rounding r : reference::kRoundings) {
@@ -203,7 +204,7 @@ TEST(AluFloat, DoublePrecisionQuotientsAndRoots) {
         expect(std::bit_cast<double>(root.r64(0).v[l]), [=](Quad x) { return sign(x * x - b); });
       }
     }
-    // The host's mode is as before.
+    // The host's rounding mode is restored.
     EXPECT_EQ(std::fegetround(), FE_TONEAREST);
   }
   check("div.rn.f64 d, a, b", [](double a, double b) { return canonical_nan(a / b); });
@@ -234,7 +235,7 @@ Real extreme_of(Real a, Real b, bool max, bool nan) {
       return canonical_nan(std::numeric_limits<Real>::quiet_NaN());
     return std::isnan(a) ? b : a;
   }
-  if (a == b) return std::signbit(a) != max ? a : b;  // of two zeros, the negative is less
+  if (a == b) return std::signbit(a) != max ? a : b;  // of two zeros, the negative one is less
   return (a < b) != max ? a : b;
 }
 
@@ -257,7 +258,7 @@ TEST(AluFloat, Extremes) {
               });
       }
     }
-    expect_unsupported(op + ".f32 d, a, b, c");  // three inputs: compute capability 10
+    expect_unsupported(op + ".f32 d, a, b, c");  // three inputs need compute capability 10
     expect_unsupported(op + ".xorsign.f32 d, a, b");
     expect_unsupported(op + ".NaN.f64 d, a, b");
   }

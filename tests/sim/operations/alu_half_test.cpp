@@ -31,7 +31,7 @@ T flushed(T x) {
              : x;
 }
 
-// Rounds once what op gives: exactly if finite, else as doubles behave.
+// Rounds the result of op once: from the exact value if finite, otherwise as with doubles.
 template <class T, class... A, class Op>
 T rounded(Op op, bool sat, bool relu, A... a) {
   const double special = op(value(a)...);
@@ -51,7 +51,7 @@ T rounded(Op op, bool sat, bool relu, A... a) {
   return out;
 }
 
-// The same of both halves.
+// Applies f to both halves.
 template <class T, class F, class... Words>
 u32 halves(const F& f, Words... words) {
   const u32 low = f(T{words & 0xffff}...).bits, high = f(T{words >> 16}...).bits;
@@ -147,8 +147,8 @@ TEST(AluHalf, Arithmetic) {
 }
 TEST(AluHalf, ArithmeticOfBf16) { check_arithmetic<Bfloat>(); }
 
-// Every pair of significands at exponents where the sum or product loses digits: rounding twice
-// would show here.
+// Every pair of significands, at exponents where the sum or product loses digits, so that rounding
+// twice would show.
 TEST(AluHalf, FmaRoundsOnce) {
   for (const bool bfloat : {false, true}) {
     Alu fma(bfloat ? "fma.rn.bf16 d, a, b, c" : "fma.rn.f16 d, a, b, c");
@@ -217,7 +217,7 @@ TEST(AluHalf, Signs) {
             [](u32 x, u32 y, int) { return y == (flushed(Half{x}).bits & 0x7fff); });
 }
 
-// The documented errors.
+// The error bounds of the documentation.
 template <class T>
 auto within(double (*function)(double), double relative, double absolute, bool ftz) {
   return [=](u32 x, u32 y, int) {

@@ -80,7 +80,7 @@ TYPED_TEST(IntegerTest, SumsAndProducts) {
 
 TYPED_TEST(IntegerTest, Quotients) {
   using T = TypeParam;
-  // All ones by zero; the least value by -1 wraps.
+  // Division by zero gives all ones; the least value divided by -1 wraps.
   check(with<T>("div.", "d, a, b"),
         [](T a, T b) { return b == 0 ? static_cast<T>(-1) : static_cast<T>(s128{a} / b); });
   check(with<T>("rem.", "d, a, b"),
@@ -98,7 +98,7 @@ TYPED_TEST(IntegerTest, Signs) {
   }
 }
 
-// Quotients next to an integer are where a division by way of double could go wrong.
+// Quotients next to an integer, where division by way of double could go wrong.
 TEST(AluInteger, DivisionNearMultiples) {
   Alu div("div.u32 d, a, b"), rem("rem.u32 d, a, b"), div_signed("div.s32 d, a, b");
   reference::Operands operands(7);
@@ -162,7 +162,7 @@ TEST(AluInteger, Products24) {
         [=](s32 a, s32 b, s32 c) { return clamp32(s32(s24(a) * s24(b) >> 16) + s64{c}); });
 }
 
-// Applies f to the halves of type T.
+// Applies f to the halves, as type T.
 template <class T, class F>
 auto by_halves(F f) {
   return [f](u32 a, u32 b) {
@@ -220,8 +220,8 @@ TEST(AluInteger, DotProducts) {
         [](u32 a, u32 b, u32 c) { return u32(c + dot<s16, u8>(a, b, 2, 16, 0)); });
 }
 
-// A result may take the slot of a source that is not needed any more, and, being wider or narrower,
-// part of it.
+// A result may take the slot of a source that is no longer needed, or part of it if one is wider
+// than the other.
 TEST(AluInteger, ResultInTheSlotOfASource) {
   for (const std::uint32_t offset : {0, 128}) {
     Alu wide("mul.wide.s32 d, a, b");

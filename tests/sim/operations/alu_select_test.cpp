@@ -1,4 +1,4 @@
-// What the decoder learns from a selection, and what is refused.
+// What the decoder derives from a selection, and what it refuses.
 #include "sim/operations/alu_fixture.h"
 
 namespace assay::sim {

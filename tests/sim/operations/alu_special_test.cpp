@@ -10,7 +10,7 @@ using u64 = std::uint64_t;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr u32 kNan = 0x7fffffff;
 
-// The instruction on one operand.
+// The instruction's result for one operand.
 u32 result(const std::string& text, float a) {
   Alu alu(text);
   for (int l = 0; l < 32; ++l) alu.set(1, l, a);
@@ -95,8 +95,8 @@ TEST(AluSpecial, SpecialCases) {
   }
 }
 
-// Every instruction against the C library on operands of all kinds, within a relative or an
-// absolute error; the functions' own test is denser.
+// Every instruction compared with the C library on operands of all kinds, within a relative or an
+// absolute error. The functions' own test is denser.
 struct Bound {
   double relative, absolute;
 };

@@ -8,7 +8,8 @@ namespace {
 
 class Atomic : public DeviceTest {
  protected:
-  // What one u32 word at `in` becomes when 32 lanes execute `body`, which has its address in %in.
+  // The value of a u32 word at `in` after 32 lanes have executed `body`, which has its address in
+  // %in.
   std::uint32_t word_after(std::uint32_t before, const std::string& body) {
     load_kernel(body);
     const std::uint64_t in = upload(std::vector<std::uint32_t>{before, 0, 0, 0});
@@ -41,7 +42,7 @@ TEST_F(Atomic, Integers) {
 }
 
 TEST_F(Atomic, CompareAndSwap) {
-  // Only the lane that finds what it expects stores: each expects its own index.
+  // A lane stores only if it finds what it expects: each expects its own index.
   EXPECT_EQ(word_after(0, R"(
   add.u32 %r2, %t, 1;
   atom.acq_rel.gpu.global.cas.b32 %r1, [%in], %t, %r2;

@@ -1,5 +1,5 @@
 // A warp without a block: runs single PTX instructions on registers that a test fills and reads.
-// Memory is an array, and what handlers access is recorded.
+// Memory is an array, and the handlers' accesses are recorded.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace assay::sim::fake {
 
-// What a handler read or wrote in one go.
+// One access of a handler.
 struct Recorded {
   bool store = false;
   ptx::Space space{};
@@ -26,7 +26,7 @@ struct Recorded {
   std::vector<std::uint64_t> address;  // of 32 lanes
 };
 
-// Of fail().
+// Thrown by fail().
 class Failed : public std::runtime_error {
  public:
   Failed(FindingKind k, std::uint32_t l, const std::string& text)
@@ -35,7 +35,8 @@ class Failed : public std::runtime_error {
   std::uint32_t lane;
 };
 
-// All memory of the fake: addresses are offsets in it, but global ones begin at kGlobalRange.begin.
+// All memory of the fake. Addresses are offsets in it, except that global ones begin at
+// kGlobalRange.begin.
 struct FakeMemory {
   std::vector<std::byte> bytes = std::vector<std::byte>(1 << 16);
   std::vector<Recorded> recorded;
@@ -178,14 +179,14 @@ class FakeWarp {
   std::vector<std::uint32_t> preds_;
   std::vector<std::uint32_t> extra_;
   std::map<std::string, std::uint32_t> slots_;
-  std::uint32_t next_ = sizeof(Lanes64);  // 0 is no slot
+  std::uint32_t next_ = sizeof(Lanes64);  // 0 is not a valid slot
 };
 
 }  // namespace assay::sim::fake
 
 namespace assay::sim {
 
-// In place of the interpreter's.
+// Replaces the interpreter's fail().
 void fail(Warp&, FindingKind kind, std::uint32_t lane, const std::string& text) {
   throw fake::Failed(kind, lane, text);
 }

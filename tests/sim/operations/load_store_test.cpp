@@ -121,7 +121,7 @@ TEST_F(LoadStore, SharedStaticAndDynamic) {
   const LaunchResult r = launch(shape(1, 32, 128), "k", out);
   ASSERT_EQ(r.status, LaunchStatus::ok);
   EXPECT_TRUE(r.findings.empty());
-  // The dynamic array begins behind the static 130 bytes, aligned to 16.
+  // The dynamic array begins after the static 130 bytes, aligned to 16.
   EXPECT_EQ(download<std::uint32_t>(out, 32),
             each_lane(32, [](std::uint32_t l) { return (31 - l) + 144; }));
   EXPECT_EQ(device.info(device.kernel(module, "k")).static_shared_bytes, 130u);

@@ -219,7 +219,7 @@ TEST_F(Move, RefusesByName) {
   EXPECT_THROW(device.kernel(module, "absent"), std::out_of_range);
 }
 
-// Many values one after another, few at a time: the frame stays small.
+// Many values in sequence, few at a time: the frame stays small.
 TEST_F(Move, SlotsAreReused) {
   std::string body = "  mov.u32 %r0, %t;\n";
   std::string registers = "  .reg .b32 %x<1001>;\n  mov.u32 %x0, %t;\n";
@@ -231,7 +231,8 @@ TEST_F(Move, SlotsAreReused) {
   EXPECT_LT(device.info(device.kernel(module, "k")).registers, 20u);
 }
 
-// A value needed in every round of a loop keeps its slot though others come and go in the loop.
+// A value needed in every iteration of a loop keeps its slot, although others come and go in the
+// loop.
 TEST_F(Move, SlotsOutliveLoops) {
   load_kernel(R"(
   add.u32 %r1, %t, 100;
@@ -248,7 +249,7 @@ loop:
   EXPECT_EQ(run(), each_lane(32, [](std::uint32_t l) { return 4 * (l + 100) + 10; }));
 }
 
-// The value is read in the middle of the loop; what comes after it there must not take its slot.
+// The value is read in the middle of the loop; later values in the loop must not take its slot.
 TEST_F(Move, SlotsOutliveLoopsOfSeveralBlocks) {
   load_kernel(R"(
   add.u32 %r1, %t, 100;

@@ -10,7 +10,7 @@
 namespace assay::sim {
 namespace {
 
-// Arguments as a caller lays them out.
+// Arguments laid out as a caller does.
 class Arguments {
  public:
   template <class T>

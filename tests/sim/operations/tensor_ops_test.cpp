@@ -30,7 +30,7 @@ std::string list(const std::string& prefix, int first, int count) {
   return text + "}";
 }
 
-// How elements of a type lie in memory.
+// Stores an element as its type lies in memory.
 void store_element(const std::string& type, std::byte* to, double value) {
   const auto put = [&](auto bits) { std::memcpy(to, &bits, sizeof bits); };
   if (type == "f16") put(static_cast<std::uint16_t>(to_half<Half>(value).bits));
@@ -224,7 +224,8 @@ TEST(Wmma, WithoutAStrideLinesFollowOneAnother) {
   InMemory a = matrix("f16", 16, 16, true, 0x1000), d = matrix("f16", 16, 16, false, 0x4000);
   a.stride = d.stride = 16;
   fill_random(a, random);
-  // A fragment of B is no accumulator: go by way of a product with the identity.
+  // A fragment of B cannot be stored, since it is no accumulator: store its product with the
+  // identity.
   InMemory one = matrix("f16", 16, 16, false, 0x2000);
   one.stride = 16;
   for (int r = 0; r < 16; ++r) {
@@ -246,7 +247,7 @@ TEST(Wmma, WithoutAStrideLinesFollowOneAnother) {
 }
 
 // CUDA code scales fragments element by element: all copies of an element must change alike, and an
-// accumulator loaded and stored must come back in place.
+// accumulator that is loaded and stored must keep its layout.
 TEST(Wmma, FragmentsAreTreatedElementwise) {
   for (const auto& [shape, rows, cols] :
        {std::tuple{"m16n16k16", 16, 16}, {"m32n8k16", 32, 8}, {"m8n32k16", 8, 32}}) {
@@ -308,8 +309,8 @@ void fill_rows() {
   }
 }
 
-// The element in a half of the register of a lane, by the figure: thread 0 has the first two of row
-// 0.
+// The element in one half of a lane's register, by the ISA's figure: thread 0 has the first two
+// elements of row 0.
 std::uint16_t in_fragment(std::uint32_t matrix, std::uint32_t lane, std::uint32_t half,
                           bool trans) {
   const std::uint32_t line = lane / 4, place = lane % 4 * 2 + half;
@@ -324,7 +325,7 @@ TEST(Ldmatrix, EveryCountAndTranspose) {
         FakeWarp w;
         fake_memory().recorded.clear();
         for (std::uint32_t l = 0; l < 32; ++l) {
-          // Lanes that supply no row have no valid address.
+          // Lanes that supply no row have an invalid address.
           w.r32("%r1").v[l] =
               l < 8u * static_cast<unsigned>(count) ? row_address(l) - 16 : 0xfffffff1u;
           w.r64("%rd1").v[l] = w.r32("%r1").v[l];
@@ -388,7 +389,7 @@ TEST(Movmatrix, Transposes) {
 
 // mma.sync.
 
-// C = A B, row-major f16 with f32 sums, as a kernel does it: rows through ldmatrix, B by .trans.
+// C = A B, row-major f16 with f32 sums, as in a kernel: rows loaded by ldmatrix, B by .trans.
 TEST(Mma, MultipliesWhatLdmatrixLoads) {
   constexpr int m = 32, n = 24, k = 48;
   std::mt19937 random(9);
@@ -425,8 +426,8 @@ TEST(Mma, MultipliesWhatLdmatrixLoads) {
   }
 }
 
-// Operands reach the arithmetic in their order: 1 at A[0][0] (lane 0, the first register), 5 at
-// B[0][0], and C everywhere, of every type.
+// Operands reach the arithmetic in order: 1 at A[0][0] (lane 0, first register), 5 at B[0][0], and
+// C everywhere, for every type.
 struct Routed {
   const char* name;
   int a, b, c;  // registers

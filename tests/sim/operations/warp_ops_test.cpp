@@ -20,7 +20,7 @@ constexpr std::uint32_t kFull = 0xffffffffu;
 
 std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
 
-// The pseudo-code of the PTX ISA for one lane. `group`: the lanes that exchange values with it.
+// The PTX ISA's pseudo-code for one lane. `group`: the lanes that exchange values with it.
 struct Shuffled {
   std::uint32_t source = 0;
   bool valid = false;
@@ -84,7 +84,7 @@ TEST(Shuffle, AgreesWithTheIsa) {
   }
 }
 
-// Literals and the whole warp take a way of their own.
+// Literals and the whole warp take a separate path.
 TEST(Shuffle, LiteralsAgreeWithTheIsa) {
   std::mt19937 random(5);
   for (const std::string mode : {"up", "down", "bfly", "idx"}) {
@@ -124,7 +124,7 @@ TEST(Shuffle, TakesImmediatesAndTheSameRegister) {
   EXPECT_EQ(w.pred("%p2"), kFull << 3);
 }
 
-// Two tiles of a cooperative group at the same time: a source in the other tile is no member.
+// Two tiles of a cooperative group at the same time: a source in the other tile is not a member.
 TEST(Shuffle, GroupsSeeOnlyThemselves) {
   FakeWarp w;
   w.fill32("%r1", [](auto l) { return 100 + l; });
@@ -174,7 +174,7 @@ TEST(Vote, GroupsVoteByThemselves) {
   w.run("vote.sync.ballot.b32 %r2, %p1, %r1;");
   EXPECT_EQ(w.r32("%r2").v[9], 0x100u);
   EXPECT_EQ(w.r32("%r2").v[20], 0xff0000u);
-  w.run("vote.sync.ballot.b32 %r1, %p1, %r1;");  // over its own mask
+  w.run("vote.sync.ballot.b32 %r1, %p1, %r1;");  // the result overwrites its own mask
   EXPECT_EQ(w.r32("%r1").v[31], 0u);
   EXPECT_EQ(w.r32("%r1").v[8], 0x100u);
 }
@@ -188,7 +188,7 @@ TEST(Match, AnyAndAll) {
     w.activate(active);
     w.fill32("%r1", [&](auto l) { return (active & bit(l)) != 0 ? random() % kinds : 99; });
     for (int l = 0; l < 32; ++l) {
-      // Equal lower halves.
+      // The lower halves are all equal.
       w.r64("%rd1").v[l] = std::uint64_t{w.r32("%r1").v[l]} << 32 | 5;
     }
     w.fill32("%r2", [&](auto) { return active; });
@@ -239,7 +239,7 @@ TEST(Redux, EveryOperation) {
       const std::uint32_t active =
           repeat % 2 == 0 ? kFull : static_cast<std::uint32_t>(random()) | 4;
       w.activate(active);
-      // Sparse and dense bits, so that and and or are not constant.
+      // Sparse and dense bits, so that neither `and` nor `or` is constant.
       w.fill32("%r1", [&](auto) {
         return repeat % 4 < 2 ? random() | random() | random() : random() & random();
       });
@@ -298,7 +298,7 @@ TEST(WarpOps, WaitForTheirMembers) {
   EXPECT_FALSE(select_for_test(instruction("activemask.b32 %r1;")).rendezvous);
 }
 
-// ptxas takes .sync at any place among the qualifiers; CUB, and so thrust::sort, writes
+// ptxas accepts .sync anywhere among the qualifiers; CUB, and so thrust::sort, writes
 // vote.ballot.sync.b32.
 TEST(WarpOps, SyncMayStandAnywhere) {
   const std::pair<const char*, const char*> alike[] = {

@@ -1,4 +1,4 @@
-// Texts that want to crash the parser, or to keep it busy.
+// Texts that try to crash the parser or to keep it busy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ std::string repeat(std::string_view text, std::size_t count) {
   return out;
 }
 
-// CPU seconds to accept or refuse, the least of several attempts: others use the machine too.
+// CPU seconds to accept or refuse the text, the least of several attempts: others use the machine
+// too.
 double seconds(const std::string& text) {
   double least = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -37,7 +38,7 @@ double seconds(const std::string& text) {
   return least;
 }
 
-// A kernel as nvcc writes them, of about `bytes`.
+// A kernel of about `bytes`, in the style of nvcc.
 std::string large_kernel(std::size_t bytes) {
   std::string body = ".reg .b32 %n<500000>;\n";
   for (std::size_t i = 0; body.size() < bytes; ++i) {
@@ -53,7 +54,8 @@ std::string large_kernel(std::size_t bytes) {
   return function_text(body);
 }
 
-// Eight times the text takes eight times as long, or twice that with colder caches; not 64 times.
+// Eight times the text may take eight times as long, or twice that with colder caches, but not 64
+// times.
 TEST(PtxHostile, LargeKernelsTakeTimeInProportion) {
   const std::string small = large_kernel(kMegabyte / 2), large = large_kernel(4 * kMegabyte);
   EXPECT_EQ(error_of(large), "no error");
@@ -81,7 +83,7 @@ TEST(PtxHostile, NamesMadeForCollisions) {
   EXPECT_TRUE(process_key().low != 0 || process_key().high != 0);
 }
 
-// The vector of the paper's appendix A.
+// The test vector of the paper's appendix A.
 TEST(PtxHostile, NamesAreHashedWithSipHash) {
   std::string text;
   for (char c = 0; c < 15; ++c) text += c;
@@ -134,8 +136,8 @@ TEST(PtxHostile, WideIsNoProblem) {
               HasSubstr("more than 32 modifiers"));
 }
 
-// Each is about a megabyte that an unwise parser would take quadratic time or memory for. None may
-// take much longer than a kernel as nvcc writes them.
+// Each text is about a megabyte, on which a naive parser would spend quadratic time or memory. None
+// may take much longer than a kernel from nvcc.
 TEST(PtxHostile, TakesTimeInProportionToTheText) {
   constexpr double kTimesLonger = 10;
   std::string names, ranges, labels, uses, functions, params, files;
@@ -174,7 +176,7 @@ TEST(PtxHostile, TakesTimeInProportionToTheText) {
   }
 }
 
-// Cut off anywhere, a text is refused or accepted, and the place of the error lies within.
+// A text cut off anywhere is refused or accepted, and the place of the error lies within it.
 TEST(PtxHostile, TruncatedTexts) {
   const std::string text = module_text(R"(
 .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);

@@ -55,7 +55,7 @@ TEST(PtxModule, EntryWithParametersAndDirectives) {
   ASSERT_EQ(k.parameters.size(), 3u);
   EXPECT_EQ(k.parameters[0].name, "_Z1kPf_param_0");
   EXPECT_EQ(k.parameters[0].type, Type::u64);
-  EXPECT_EQ(k.parameters[0].align, 8u);  // .align 16 is that of what it points to
+  EXPECT_EQ(k.parameters[0].align, 8u);  // .align 16 is the alignment of what it points to
   EXPECT_EQ(k.parameters[0].space, Space::param);
   EXPECT_EQ(k.parameters[1].bytes, 24u);
   EXPECT_EQ(k.parameters[1].align, 8u);
@@ -185,7 +185,7 @@ TEST(PtxModule, InlinedCodeWithinInlinedCode) {
   EXPECT_EQ(module.call_sites.size(), 3u);
 }
 
-// Of what inlines itself the description is cut off.
+// The description of code that inlines itself is cut off.
 TEST(PtxModule, CallChainsEnd) {
   std::string text = ".file 1 \"a.cu\"\n.func f() {\n";
   for (int i = 0; i < 30; ++i) text += ".loc 1 5 3, inlined_at 1 5 3\nadd;\n";

@@ -1,5 +1,4 @@
-// What nvcc writes parses, and loses nothing: written out again, every instruction is what nvcc
-// wrote.
+// nvcc's output parses without loss: written out again, every instruction is as nvcc wrote it.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -107,8 +106,8 @@ std::string compile(const std::string& architecture) {
   return text.str();
 }
 
-// The instructions of a text, one after the other without blanks. Independent of the parser; knows
-// how nvcc lays out its lines.
+// The instructions of a text in order, without blanks. Independent of the parser; relies on nvcc's
+// line layout.
 std::string instructions_of(const std::string& text) {
   std::string out, line;
   std::stringstream lines(text);
@@ -188,7 +187,7 @@ TEST_P(PtxOfNvcc, ComesBackUnchanged) {
     expect_names_resolve(function);
     for (const Instruction& i : function.body) {
       calls += i.opcode == "call";
-      // -lineinfo covers everything but parameters of calls.
+      // -lineinfo covers everything except parameters of calls.
       EXPECT_NE(module.describe(i.where).find("kernels.cu:"), std::string::npos)
           << function.name << " " << module.describe(i.where) << " " << render(i);
     }

@@ -64,7 +64,7 @@ TEST(PtxScope, InnerRangesHideOuterOnes) {
   EXPECT_EQ(type_of(k, "%r1#1"), Type::b64);
 }
 
-// Inline assembly does this: the same names in one scope after another.
+// Inline assembly does this: the same names in consecutive scopes.
 TEST(PtxScope, SiblingsHaveRegistersOfTheirOwn) {
   const Function k = parse_body(
       "{ .reg .pred p; mov p, 1; } { .reg .b32 p; mov p, 2; } { .reg .b64 p; mov p, 3; }");
@@ -111,8 +111,8 @@ TEST(PtxScope, LabelsOfSiblingsDiffer) {
   EXPECT_THAT(k.labels, ElementsAre(Pair("D", 2), Pair("D#1", 4), Pair("W", 0), Pair("W#1", 2)));
 }
 
-// Even if the outer label comes first: scopes hide by where they are, not by what the text says
-// first.
+// Even if the outer label comes first: what an inner scope hides does not depend on the order in
+// the text.
 TEST(PtxScope, InnerLabelsHideOuterOnes) {
   EXPECT_THAT(rendered(parse_body("L: bra L; { bra L; L: bra L; } bra L;")),
               ElementsAre("braL;", "braL#1;", "braL#1;", "braL;"));

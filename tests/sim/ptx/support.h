@@ -1,4 +1,4 @@
-// Short ways to write PTX texts and to look at what became of them.
+// Helpers to write PTX texts and to inspect the parsed result.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ inline std::string module_text(std::string_view content) {
 
 inline Module parse_module(std::string_view content) { return parse(module_text(content)); }
 
-// The function whose body is `statements`, with a few registers. The statements begin in line 7.
+// A function with the body `statements` and a few registers. The statements begin in line 7.
 inline std::string function_text(std::string_view statements) {
   return module_text(
       ".visible .entry k(.param .u64 k_param_0)\n{\n"
@@ -57,7 +57,7 @@ inline std::string error_in_body(std::string_view statements) {
   return error_of(function_text(statements));
 }
 
-// An operand and an instruction as nvcc writes them, but without blanks.
+// An operand or instruction as nvcc writes it, but without blanks.
 inline std::string render(const Operand& operand) {
   std::vector<std::string> elements;
   for (const Operand& element : operand.elements) elements.push_back(render(element));

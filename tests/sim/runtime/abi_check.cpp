@@ -1,7 +1,7 @@
-// Compiled, not run, where a CUDA Toolkit is installed: api.h with NVIDIA's types must agree with
-// NVIDIA's declarations, and abi.h with their layout.
+// Compiled, but not run, where a CUDA Toolkit is installed: api.h with NVIDIA's types must agree
+// with NVIDIA's declarations, and abi.h with their layout.
 #include <cuda_runtime.h>
-// A package of its own in Debian.
+// A separate package in Debian.
 #if __has_include(<cuda_profiler_api.h>)
 #include <cuda_profiler_api.h>
 #endif

@@ -130,7 +130,7 @@ TEST_F(CaptureApi, TheDefaultStreamCannotBeCaptured) {
   EXPECT_EQ(end(reinterpret_cast<cudaStream_t>(2)), cudaSuccess);
 }
 
-// What waits for a captured stream spoils the capture.
+// A call that waits for a captured stream invalidates the capture.
 TEST_F(CaptureApi, WhatWaitsSpoilsIt) {
   const cudaStream_t s = stream();
   const cudaEvent_t e = event();

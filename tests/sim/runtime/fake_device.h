@@ -1,4 +1,4 @@
-// A device that keeps bytes and remembers launches, in place of the simulator.
+// A device that stores bytes and remembers launches, in place of the simulator.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace assay::sim {
 
-// What the test sees and sets; the link itself belongs to the runtime.
+// The state that a test reads and sets; the link itself belongs to the runtime.
 struct FakeState {
   struct Launch {
     KernelId kernel;
@@ -24,12 +24,12 @@ struct FakeState {
   std::vector<std::string> modules;  // the PTX of each
   std::map<std::string, KernelInfo> kernels;
   std::map<std::string, std::uint64_t> variables;  // bytes
-  std::string kernel_problem;                      // what the simulator lacks for any kernel
+  std::string kernel_problem;                      // what the simulator lacks, for every kernel
   ModuleReply module_reply;
   LaunchReply launch_reply;
-  std::vector<Operation> operations;   // what the runtime said of the calls that followed
+  std::vector<Operation> operations;   // what the runtime reported for the calls that followed
   std::vector<std::uint64_t> touched;  // addresses of allocations
-  std::vector<Finding> findings;       // of the runtime's own
+  std::vector<Finding> findings;       // findings of the runtime itself
   std::size_t peeks = 0;
   std::size_t writes = 0;
   std::uint64_t capacity = 1 << 20;

@@ -1,4 +1,4 @@
-// Fat binaries made by hand.
+// Handmade fat binaries.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class FatBinaryBytes {
   std::vector<std::byte> bytes;
 };
 
-// What nvcc's code registers: points to a container that must outlive it.
+// What nvcc's code registers. It points to a container that must outlive it.
 struct FatBinaryWrapper {
   std::uint32_t magic = 0x466243b1, version = 1;
   const void* data = nullptr;

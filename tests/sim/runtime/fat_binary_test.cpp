@@ -68,7 +68,7 @@ TEST(FatBinary, EveryTruncationIsNamed) {
   }
 }
 
-// The container's size is consistent, but an entry claims more than there is.
+// The container's size is consistent, but an entry claims more bytes than there are.
 TEST(FatBinary, EntriesThatLieAboutTheirSize) {
   for (const std::uint64_t payload :
        {std::uint64_t{16}, ~std::uint64_t{0}, ~std::uint64_t{0} - 63}) {
@@ -101,7 +101,7 @@ TEST(FatBinary, ContainersThatLieAboutTheirSize) {
   EXPECT_THAT(message_of(empty.bytes), HasSubstr("has no PTX"));
 }
 
-// Any byte changed: an answer or an error, within the bytes.
+// With any byte changed there is a result or an error, and no access outside the bytes.
 TEST(FatBinary, SurvivesEveryChangedByte) {
   FatBinaryBytes fat;
   fat.add(1, 80, "text").add(1, 90, "other");

@@ -36,7 +36,7 @@ TEST_F(Plan, UnorderedNodesHaveBranchesOfTheirOwn) {
   EXPECT_THAT(branches(), ElementsAre(0, 0, 1, 0));
 }
 
-// However often a graph forks, as many branches as are side by side.
+// However often a graph forks, it has only as many branches as run side by side.
 TEST_F(Plan, ABranchThatHasEndedIsTakenAgain) {
   auto last = add();
   for (int i = 0; i < 5; ++i) {
@@ -48,7 +48,7 @@ TEST_F(Plan, ABranchThatHasEndedIsTakenAgain) {
   EXPECT_EQ(exec.branch_count(), 2u);
 }
 
-// The last node of a branch that a step does not know may be running.
+// If a step is not known to follow the last node of a branch, that node may still be running.
 TEST_F(Plan, ABranchThatIsNotKnownToHaveEndedIsNot) {
   const auto a = add(), left = add({a}), right = add({a});
   add({left});
@@ -103,7 +103,7 @@ class Graphs : public RuntimeTest {
     EXPECT_EQ(cudaGraphInstantiate(&exec, g, 0), cudaSuccess);
     return exec;
   }
-  // What the nodes of a launch's kernels were given as the second argument.
+  // The second argument of each kernel node in a launch.
   std::vector<int> arguments() const {
     std::vector<int> out;
     for (const auto& l : state_.launches) {
@@ -120,7 +120,7 @@ TEST_F(Graphs, KernelsRunInTheOrderOfTheirDependencies) {
   const auto first = kernel(g);
   int_arg_ = 2;
   const auto second = kernel(g);
-  int_arg_ = 3;  // parameters are those of when the node was made
+  int_arg_ = 3;  // parameters are copied when the node is made
   EXPECT_EQ(cudaGraphAddDependencies(g, &second, &first, nullptr, 1), cudaSuccess);
   const cudaGraphExec_t exec = instantiate(g);
   EXPECT_EQ(cudaGraphDestroy(g), cudaSuccess);

@@ -1,4 +1,4 @@
-// Launches, their configuration and the errors that stay.
+// Launches, their configuration and sticky errors.
 #include "sim/runtime/runtime_fixture.h"
 
 namespace assay::sim::cuda {
@@ -117,7 +117,7 @@ TEST_F(Launch, AttributesOfLaunches) {
   EXPECT_EQ(state_.launches.size(), 1u);
 }
 
-// CUDA would let a kernel use memory of cudaMallocHost by its own address.
+// CUDA would let a kernel use memory from cudaMallocHost by its own address.
 TEST_F(Launch, HostMemoryInAKernelIsRefusedByName) {
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, 64), cudaSuccess);
@@ -128,7 +128,8 @@ TEST_F(Launch, HostMemoryInAKernelIsRefusedByName) {
               ElementsAre(testing::HasSubstr("memory of the host (cudaMallocHost")));
 }
 
-// A kernel that faults: the launch succeeds, every later call fails, and nothing clears it.
+// After a kernel that faults, the launch succeeds, every later call fails, and nothing clears the
+// error.
 TEST_F(Launch, FaultsStay) {
   state_.launch_reply.status = LaunchStatus::illegal_address;
   EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaSuccess);
@@ -169,7 +170,7 @@ TEST_F(Launch, WhatTheSimulatorLacksIsNamed) {
   state_.module_reply = {ModuleReply::Status::unsupported, "wgmma.mma_async in f", 0};
   EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaErrorNotSupported);
   EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("wgmma.mma_async in f"));
-  // The stub keeps what it got from __cudaGetKernel: that must not fail for the program's whole
+  // The stub keeps the result of __cudaGetKernel: if that failed, it would for the program's whole
   // life.
   cudaKernel_t kernel = nullptr;
   EXPECT_EQ(__cudaGetKernel(&kernel, &stub_), cudaSuccess);
@@ -243,7 +244,7 @@ TEST_F(Launch, Occupancy) {
             cudaErrorInvalidValue);
 }
 
-// The estimate of registers is reported, but refuses nothing.
+// The register estimate is reported, but never refuses a launch.
 TEST_F(Launch, RegistersAreAnEstimate) {
   state_.kernels["_Z3addPfi"].registers = 1000;
   int blocks = 0;
@@ -251,7 +252,7 @@ TEST_F(Launch, RegistersAreAnEstimate) {
   EXPECT_EQ(blocks, 4);
   cudaFuncAttributes a{};
   EXPECT_EQ(cudaFuncGetAttributes(&a, &stub_), cudaSuccess);
-  EXPECT_EQ(a.numRegs, 128);  // 512 threads of 128 registers are all of them
+  EXPECT_EQ(a.numRegs, 128);  // 512 threads of 128 registers use all of them
 }
 
 TEST_F(Launch, AKernelThatCannotBeDecodedIsNamed) {
@@ -259,7 +260,7 @@ TEST_F(Launch, AKernelThatCannotBeDecodedIsNamed) {
   EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaErrorNotSupported);
   EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("add: wgmma.mma_async"));
   void* p = nullptr;
-  EXPECT_EQ(cudaMalloc(&p, 4), cudaSuccess);  // nothing ran: the error does not stay
+  EXPECT_EQ(cudaMalloc(&p, 4), cudaSuccess);  // nothing ran, so the error is not sticky
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-// Beside what the fake device gives.
+// Outside the addresses of the fake device.
 constexpr std::uint64_t kBegin = kGlobalRange.begin + (std::uint64_t{1} << 30) + 256;
 
 char* host(std::uint64_t address) { return reinterpret_cast<char*>(address); }
@@ -97,7 +97,7 @@ TEST_F(Managed, TheHostHasWhatTheDeviceWroteWhenItHasWaited) {
   EXPECT_EQ(state_.peeks, 1u) << "nothing was issued since";
 }
 
-// The device's newer bytes beside the host's stay.
+// Newer bytes of the device next to the host's are kept.
 TEST_F(Managed, OnlyWhatTheHostWroteIsSentWhileItHasNotWaited) {
   char* const p = allocate(4);
   launch({1, 1, 1}, {32, 1, 1});

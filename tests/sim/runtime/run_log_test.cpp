@@ -92,7 +92,7 @@ TEST_F(RunLogTest, OnePlaceIsOneFindingHoweverManyLaunches) {
   log_.launch(record("a", 0, {race, race, bounds}));
   log_.launch(record("a", 0, {race, race}));
   const RunSummary s = summarise(written());
-  ASSERT_EQ(s.findings.size(), 3u);  // two races of one line are two in every launch
+  ASSERT_EQ(s.findings.size(), 3u);  // two races in one line appear twice in every launch
   EXPECT_EQ(s.findings[0].count, 2u);
   EXPECT_EQ(s.findings[1].count, 2u);
   EXPECT_EQ(s.findings[2].count, 1u);
@@ -120,7 +120,7 @@ TEST_F(RunLogTest, NotesAndRefusals) {
   EXPECT_EQ(s.not_loaded, "why");
 }
 
-// A program that is killed leaves a part of its last record.
+// A killed program leaves an incomplete last record.
 TEST_F(RunLogTest, ALogCutOffAnywhereGivesWhatCameBefore) {
   log_.launch(record("a", 1));
   const std::size_t first = written().size();

@@ -41,7 +41,7 @@ class RuntimeTest : public testing::Test {
   cudaError_t launch(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) {
     return cudaLaunchKernel(&stub_, grid, block, args_, shared, stream);
   }
-  // What a call leaves for cudaGetLastError.
+  // The error that a call leaves for cudaGetLastError.
   static cudaError_t last() { return cudaGetLastError(); }
 
   FakeState state_;

@@ -1,4 +1,4 @@
-// Errors, streams, events, the device and what is refused.
+// Errors, streams, events, the device, and refused functions.
 #include "sim/runtime/runtime_fixture.h"
 
 // One of the refused functions, as NVIDIA's header declares it.
@@ -88,7 +88,7 @@ TEST_F(Api, HostFunctionsMayCallTheApi) {
   EXPECT_EQ(cudaLaunchHostFunc(nullptr, nullptr, nullptr), cudaErrorInvalidValue);
 }
 
-// The clock counts work: the same on every run.
+// The clock counts work, so it is the same on every run.
 TEST_F(Api, EventsMeasureCountedWork) {
   cudaEvent_t start = nullptr, end = nullptr, untimed = nullptr;
   ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);

@@ -1,4 +1,4 @@
-// Which operations happened before which: by clocks alone, then through the CUDA API.
+// Which operations happened before which: first with clocks alone, then through the CUDA API.
 #include "sim/runtime/stream_order.h"
 
 #include "sim/runtime/runtime_fixture.h"
@@ -6,7 +6,7 @@
 namespace assay::sim::cuda {
 namespace {
 
-// An operation, to ask later whether others know it.
+// An operation, kept to check later whether others know of it.
 struct Issued {
   StreamOrder::Index stream;
   std::uint32_t time;
@@ -15,7 +15,7 @@ struct Issued {
 class Order : public testing::Test {
  protected:
   Issued issue(StreamOrder::Index s) { return {s, order_.issue(s)}; }
-  // Whether what the stream did last comes after the operation.
+  // Whether the stream's last operation comes after this operation.
   bool knows(StreamOrder::Index s, const Issued& i) const {
     const Clock& clock = order_.clock(s);
     return i.stream < clock.size() && clock[i.stream] >= i.time;
@@ -96,7 +96,7 @@ TEST_F(Order, TheHostWaitsForAnEventAlone) {
   EXPECT_FALSE(order_.host_knows(after.stream, after.time));
 }
 
-// Its work is still under way, and the default stream waits for it.
+// The stream's work is still under way, and the default stream waits for it.
 TEST_F(Order, ADestroyedStreamsIndexIsFreeWhenTheHostKnowsItsWork) {
   const auto a = order_.open(true);
   const Issued last = issue(a);
@@ -214,7 +214,8 @@ TEST_F(StreamOrderApi, WhatDoesNotWait) {
   }
 }
 
-// cudaMemcpy has read pageable memory when it returns, and need not have reached the device.
+// When cudaMemcpy returns, it has read the pageable memory, but the data need not have reached the
+// device.
 TEST_F(StreamOrderApi, CopiesWithoutAsync) {
   const cudaStream_t n = stream(kNonBlocking);
   char *p = device(), host[16] = {}, *locked = page_locked();
@@ -237,7 +238,7 @@ TEST_F(StreamOrderApi, TheThreadsOwnStreamIsABlockingOne) {
   EXPECT_TRUE(before(first, launched(nullptr)));
 }
 
-// Declared by headers of programs that are compiled with --default-stream per-thread.
+// Declared by CUDA's headers in programs compiled with --default-stream per-thread.
 extern "C" cudaError_t cudaLaunchKernel_ptsz(const void*, dim3, dim3, void**, std::size_t,
                                              cudaStream_t);
 

@@ -1,4 +1,4 @@
-// Thrust and CUB over numbers, tuples and structures with padding, against the host.
+// Thrust and CUB on numbers, tuples and structures with padding, compared with the host.
 #include <thrust/device_vector.h>
 #include <thrust/find.h>
 #include <thrust/host_vector.h>
@@ -68,7 +68,7 @@ std::vector<Record> records() {
   return all;
 }
 
-// Member by member, so that what lies between is never written.
+// Writes each member, so that the padding between is never written.
 __global__ void fill(Record* to, const char* kind, const int* key, const double* weight,
                      const short* tag) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

@@ -1,4 +1,4 @@
-// What ordinary programs do, each part checked against the host: prints a line a part.
+// What ordinary programs do, each part compared with the host. Prints one line per part.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 

@@ -8,7 +8,7 @@
 
 namespace cg = cooperative_groups;
 
-// Each block sums its part; after the grid has met, one block adds up the parts.
+// Each block sums its part; after a grid barrier, one block adds up the parts.
 __global__ void sum(const int* in, int n, int* parts, int* total) {
   const cg::grid_group grid = cg::this_grid();
   const cg::thread_block block = cg::this_thread_block();

@@ -1,4 +1,4 @@
-// One fault a run: the first argument says which.
+// One fault per run: the first argument selects it.
 #include <cuda_runtime.h>
 
 #include <cassert>
@@ -12,7 +12,7 @@ __global__ void check(int limit) { assert(threadIdx.x < limit); }
 
 __global__ void stop() { __trap(); }
 
-// Every thread reads another's slot without waiting for it.
+// Every thread reads another thread's slot without waiting for it.
 __global__ void race(int* out) {
   __shared__ int slots[64];
   slots[threadIdx.x] = 0;
@@ -25,7 +25,7 @@ __global__ void decide(const int* p, int* out) {
   if (p[threadIdx.x] > 3) out[0] = 1;
 }
 
-// Both blocks say the same.
+// Both blocks write the same value.
 __global__ void raise(int* flag) {
   if (threadIdx.x == 0) *flag = 1;
 }

@@ -1,4 +1,4 @@
-// CUDA graphs, captured and made by hand: the first argument says what is done.
+// CUDA graphs, captured and made by hand: the first argument selects the test.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -16,7 +16,7 @@ __global__ void beyond(int* p) { p[kCount + threadIdx.x] = 0; }
     return 1;                                            \
   }
 
-// scale(p) and scale(q) side by side, then p += q. `race`: both are of p.
+// scale(p) and scale(q) side by side, then p += q. With `race`, both scale p.
 cudaError_t capture(cudaStream_t s, cudaStream_t side, int* p, int* q, int factor, bool race,
                     cudaGraph_t* graph) {
   cudaEvent_t fork, join;

@@ -1,5 +1,5 @@
 // A CUDA program without nvcc: a fat binary, its registration and a launch as nvcc 13 generates
-// them. Runs where no CUDA Toolkit is installed.
+// them. Runs without a CUDA Toolkit.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A kernel that the simulator lacks beside one that converts to 8 bits: asked about, and with an
-// argument launched.
+// A kernel that the simulator lacks, next to one that converts to 8 bits. The first is only
+// queried, or launched too if there is an argument.
 #include <cuda_fp8.h>
 
 #include <cstdio>

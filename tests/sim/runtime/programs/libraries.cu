@@ -1,5 +1,5 @@
-// What kernels borrow from CUB and libcu++: sorts of a block, pipelines, barriers of memcpy_async;
-// and a lock in shared memory. All of it is right, so nothing may be found.
+// What kernels use from CUB and libcu++: block sorts, pipelines, barriers of memcpy_async; and a
+// lock in shared memory. All of it is correct, so there may be no findings.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 #include <cuda/pipeline>
 #include <vector>
 
-// Of barriers in shared memory: nvcc warns that it initialises none of them, as it should not.
+// nvcc warns that barriers in shared memory are not initialised, which is as it should be.
 #pragma nv_diag_suppress 20054
 
 namespace cg = cooperative_groups;
@@ -27,7 +27,7 @@ __global__ void radix_sort(int* data) {
   for (int i = 0; i < kItems; ++i) data[threadIdx.x * kItems + i] = keys[i];
 }
 
-// Its merge reads one element behind the tile, which it does not use.
+// The merge reads one element past the tile, but does not use it.
 __global__ void merge_sort(int* data) {
   using Sort = cub::BlockMergeSort<int, kThreads, kItems>;
   __shared__ typename Sort::TempStorage storage;
@@ -37,7 +37,7 @@ __global__ void merge_sort(int* data) {
   for (int i = 0; i < kItems; ++i) data[threadIdx.x * kItems + i] = keys[i];
 }
 
-// One warp copies, the others add up, two tiles at a time in flight.
+// One warp copies and the others add up, with two tiles in flight.
 __global__ void pipelined_sum(const int* in, int tiles, int* total) {
   const auto block = cg::this_thread_block();
   __shared__ alignas(16) int tile[2][kTile];

@@ -1,4 +1,4 @@
-// Managed memory: the first argument says what goes wrong, if anything.
+// Managed memory: the first argument selects what goes wrong, if anything.
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What streams and events order, and what they leave open: the first argument says what is done.
+// What streams and events order and what they leave open: the first argument selects the test.
 #include <cuda_runtime.h>
 
 #include <cstdio>

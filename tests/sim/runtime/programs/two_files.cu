@@ -1,4 +1,4 @@
-// The host program of two files: the kernel is in the other.
+// The host program of a program in two files: the kernel is in the other.
 #include <cstdio>
 
 int doubled(int value);
