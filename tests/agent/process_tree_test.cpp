@@ -42,7 +42,7 @@ class ProgramTest : public ::testing::Test {
     ran.ended = run_program(program, [&](std::string_view bytes) { ran.output += bytes; });
     return ran;
   }
-  // Whether a process that a script named by its number has ended.
+  // Whether the process whose number a script wrote to the file has ended.
   bool is_gone(const std::string& file) const {
     const int pid = std::stoi(read_file(folder.path / file));
     return ::kill(pid, 0) != 0;
@@ -102,7 +102,8 @@ TEST_F(ProgramTest, MayCleanUpAtTheTimeLimit) {
 }
 
 TEST_F(ProgramTest, NothingIsLeftOfWhatItStarted) {
-  // In the group, in a session of its own, and twice removed in another; one holds the output open.
+  // One in the group, one in another session, and a grandchild in yet another session; one of them
+  // holds the output open.
   const Ran ran =
       run("(trap '' TERM; sleep 1000) & echo $! >a\n"
           "setsid sh -c 'echo $$ >b; exec sleep 1000 >/dev/null 2>&1' &\n"
@@ -150,7 +151,7 @@ TEST_F(ProgramTest, SeveralAtOnceKnowTheirOwn) {
   }
 }
 
-// SIGKILL of the harness, which can tell nobody.
+// The harness is killed by SIGKILL, so it can tell nobody.
 TEST_F(ProgramTest, EndsWithTheHarness) {
   {
     testing::ChildProcess harness([&](const testing::ChildProcess& self) {

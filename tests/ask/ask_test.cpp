@@ -107,7 +107,7 @@ TEST_F(Ask, WhatPassesIsAskedAgain) {
       {.status = 429, .body = "{\"error\":\"slow down\"}", .retry_after = "7"},
       {.status = 500, .body = "oops"},
       {.delivery = Delivery::cut, .body = half, .type = "text/event-stream", .problem = "reset"},
-      {.body = half, .type = "text/event-stream"},  // closed in order, and yet not all
+      {.body = half, .type = "text/event-stream"},  // the stream is closed properly, but incomplete
       {.body = "{\"choices\": [{\"mess"},
       {.delivery = Delivery::timed_out, .status = 0, .problem = "too long"},
       says("code"),
@@ -244,8 +244,8 @@ TEST_F(Ask, OtherSettingsAreOtherSamples) {
   EXPECT_FALSE(differs([](AskOptions& o) { o.parallel = 9; }));
 }
 
-// A kill after any line of the conversation: what is there is not asked again, and what comes out
-// is the same.
+// A kill after any line of the conversation: what is recorded is not asked again, and the result is
+// the same.
 TEST_F(Ask, GoesOnAfterAKillAtAnyLine) {
   options.turns = 2;
   {
@@ -256,7 +256,7 @@ TEST_F(Ask, GoesOnAfterAKillAtAnyLine) {
   const fs::path journal = journal_path(options, sample());
   std::size_t cuts = 0;
   for (std::size_t end = 0; (end = whole.find('\n', end)) != std::string::npos; ++end) {
-    // The line, and half of the next.
+    // Keep this line and half of the next.
     write_file_atomically(journal, whole.substr(0, end + 1) + whole.substr(end + 1, 9));
     const std::string kept = whole.substr(0, end + 1);
     const bool has_first = kept.find("code wrong\",") != std::string::npos;
@@ -306,7 +306,7 @@ TEST_F(Ask, AFullDiskLosesNoReply) {
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, SIG_IGN);
-  // From the moment of the reply on there is no room for it anywhere.
+  // Once the reply has arrived, there is no room for it anywhere.
   transport.before = [&](const nlohmann::json&) {
     const rlimit small{4096, before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &small);
@@ -319,7 +319,7 @@ TEST_F(Ask, AFullDiskLosesNoReply) {
   EXPECT_EQ(result.outcomes[1].ending, Ending::not_asked);
   EXPECT_EQ(transport.requests.size(), 1u);
   EXPECT_TRUE(fs::is_empty(temporary));
-  // The journal is whole: the sample is asked again.
+  // The journal is intact: the sample is asked again.
   ScriptedTransport again({says("code")});
   EXPECT_EQ(ask(again, {sample()}).outcomes[0].ending, Ending::answered);
 }

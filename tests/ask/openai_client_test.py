@@ -1,4 +1,4 @@
-"""The test server is held to the protocol: the official client (npm: openai) is run against it.
+"""Checks the test server against the protocol by running the official client (npm: openai) on it.
 
 Usage: openai_client_test.py. Installs into a temporary folder. Skipped (77) without npm or a registry.
 """
@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory(prefix="assay-openai-") as folder:
                                capture_output=True, text=True)
     if installed.returncode != 0:
         skip(f"npm cannot install openai: {installed.stderr.strip()[-300:]}")
-    # Beside its node_modules, where node looks for them.
+    # Next to its node_modules, where node looks for them.
     program = shutil.copy(HERE / "openai_client.mjs", folder)
     with chat.ChatServer(key=KEY) as server:
         sys.exit(subprocess.run(["node", program, server.url, KEY], cwd=folder, timeout=600).returncode)

@@ -1,4 +1,4 @@
-// An endpoint that plays what it is told to, and a clock on which nothing takes time.
+// An endpoint that plays a script, and a clock on which nothing takes time.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ inline std::string completion(const std::string& content, const std::string& why
 }
 inline Step says(const std::string& content) { return {.body = completion(content)}; }
 
-// Plays the steps in turn; a request beyond them is refused with 400.
+// Plays the steps in turn and refuses any later request with 400.
 class ScriptedTransport : public ask::Transport {
  public:
   explicit ScriptedTransport(std::vector<Step> steps) : steps_(std::move(steps)) {}

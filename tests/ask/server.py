@@ -1,10 +1,10 @@
 """A server of the chat-completions protocol, for tests: over real sockets, with real faults.
 
-The model's name says how it behaves (BEHAVIOURS); what it answers is made from the challenge that the
-prompt states. Uses only the standard library.
+The model's name selects its behaviour (BEHAVIOURS); the answers depend on the challenge that the prompt
+states. Uses only the standard library.
 
-  server.py [--port P] [--key KEY]     serves until it is ended; prints its URL first
-  server.py COMMAND ARGUMENT...        serves as long as the command runs, with {url} in its words
+server.py [--port P] [--key KEY]     serves until it is stopped; prints its URL first
+server.py COMMAND ARGUMENT...        serves as long as the command runs, with {url} in its words
 """
 import argparse
 import collections
@@ -28,7 +28,7 @@ UNICODE = "Grüße, 世界, 🚀, \u2028, \u0000?"
 
 
 def challenge_of(body):
-    """The challenge whose prompt the first message of the user is."""
+    """The challenge whose prompt is the user's first message."""
     prompt = next(m["content"] for m in body["messages"] if m["role"] == "user")
     for path in sorted(ROOT.glob("challenges/*/prompt.md")):
         if prompt.startswith(path.read_text().strip()[:200]):
@@ -43,14 +43,14 @@ def tiny(body, remark="tiny"):
 
 
 def judged_answer(body):
-    """What `assay judge` marked as the answer: the text between its delimiters, from the first to the last."""
+    """The text that `assay judge` marked as the answer: between its delimiters, from the first to the last."""
     system, user = (m["content"] for m in body["messages"])
     marker = re.search(r"'BEGIN ([0-9a-f]{32})'", system)[1]
     return user[user.index(f"\nBEGIN {marker} ") + 1:user.rindex(f"\nEND {marker} ")]
 
 
 def opinion(h, _):
-    """A judge that likes short answers, and to whom some answers leave nothing to say."""
+    """A judge that likes short answers, and gives no opinion on some answers."""
     answer = judged_answer(h.body)
     if "speechless" in answer:
         h.answer("I would give it a ten.")
@@ -111,7 +111,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     "choices": [{"index": 0, "delta": delta, "finish_reason": why}]})
 
     def cut(self):
-        """Ends the connection as a cable does."""
+        """Ends the connection abruptly, like an unplugged cable."""
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
         self.close_connection = True
@@ -122,7 +122,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "total_tokens": told // 4 + len(text) // 4}
 
     def answer(self, text, why="stop", reasoning="", usage=True, pause=0.0, piece=4096):
-        """A whole reply, streamed if that was asked for."""
+        """A complete reply, streamed if that was requested."""
         if not self.body.get("stream"):
             message = {"content": text, **({"reasoning_content": reasoning} if reasoning else {})}
             document = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": self.body["model"],
@@ -145,7 +145,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.chunk(b"")
 
     def half(self):
-        """A reply that the connection does not survive."""
+        """A reply that breaks off with the connection."""
         if self.body.get("stream"):
             self.begin_stream()
             self.part({"role": "assistant", "content": "```cpp\nint half;\n"})
@@ -163,7 +163,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         key = self.server.key
         if not key or self.headers.get("Authorization") == f"Bearer {key}":
             return True
-        # As OpenAI does, it repeats what it was given.
+        # Like OpenAI, it repeats the key that it was given.
         self.fail(401, f"Incorrect API key provided: {self.headers.get('Authorization', '')[7:]}.")
         return False
 
@@ -184,7 +184,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.body = json.loads(data)
         with self.server.lock:
             self.server.requests.append((dict(self.headers), self.body))
-            # Which request for the same this is, from 1.
+            # The number of this request among identical ones, from 1.
             same = json.dumps([self.body["model"], self.body["messages"], self.body.get("seed")])
             self.server.counts[same] += 1
             number = self.server.counts[same]
@@ -259,13 +259,13 @@ BEHAVIOURS = {
 
 
 class ChatServer(http.server.ThreadingHTTPServer):
-    """With `with`: serves on a port of its own until the block ends."""
+    """In a `with` statement: serves on its own port until the block ends."""
     daemon_threads = True
 
     def __init__(self, port=0, key=""):
         super().__init__(("127.0.0.1", port), Handler)
         self.key, self.lock = key, threading.Lock()
-        self.requests = []  # headers and body of each, in order
+        self.requests = []  # headers and body of each request, in order
         self.counts = collections.Counter()
 
     @property
@@ -273,7 +273,7 @@ class ChatServer(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request, client_address):
-        """Who asks may go away at any moment."""
+        """Clients may go away at any moment."""
         if not isinstance(sys.exc_info()[1], (ConnectionError, OSError)):
             super().handle_error(request, client_address)
 

@@ -131,7 +131,7 @@ TEST_F(AttackTest, OneForEachChallengeIsARowForEach) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].id, "X01.one");
   EXPECT_EQ(rows[1].id, "X01.two");
-  EXPECT_THAT(rows[1].cases, ElementsAre("clock"));  // that of a quick run
+  EXPECT_THAT(rows[1].cases, ElementsAre("clock"));  // the case of a quick run
   EXPECT_FALSE(rows[0].fast);
   EXPECT_TRUE(rows[1].fast);
 }

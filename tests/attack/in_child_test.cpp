@@ -52,7 +52,7 @@ TEST(Child, WhoeverTakesTooLongHangs) {
   EXPECT_GE(child.seconds(), 0.05);
 }
 
-// Of a pipe: whether every process that had its other end is gone.
+// Whether every process that held the pipe's other end has closed it.
 bool is_closed(int fd) {
   pollfd one{fd, POLLIN, 0};
   return ::poll(&one, 1, 10000) == 1 && (one.revents & POLLHUP) != 0;
@@ -77,7 +77,7 @@ TEST(Child, AllThatItStartedEndsWithIt) {
         0.5);
     ::close(ends[1]);
     char told = 0;
-    ASSERT_EQ(::read(ready[0], &told, 1), 1);  // the grandchild lives
+    ASSERT_EQ(::read(ready[0], &told, 1), 1);  // the grandchild is alive
     EXPECT_EQ(ended(child), Child::State::hung);
     EXPECT_TRUE(is_closed(ends[0]));
   }

@@ -103,7 +103,7 @@ TEST(Complaint, AGainBeyondNoiseIsOne) {
   Observation o = seen(kHonest);
   o.gain = Gain{1.5, {1.2, 1.8}, {0.9, 1.1}};
   EXPECT_THAT(complaint(expecting({kHonest}), o), HasSubstr("1.50 times as fast"));
-  o.gain = Gain{1.5, {1.05, 1.8}, {0.9, 1.1}};  // within what the twin gains over itself
+  o.gain = Gain{1.5, {1.05, 1.8}, {0.9, 1.1}};  // within the twin's gain over itself
   EXPECT_EQ(complaint(expecting({kHonest}), o), "");
   o.gain = Gain{1.5, {1.2, 1.8}, {0.8, 1.0}};  // noise goes both ways: 1 / 0.8
   EXPECT_EQ(complaint(expecting({kHonest}), o), "");
@@ -125,7 +125,7 @@ TEST(Complaint, MoreThanHalfAPointIsOne) {
   EXPECT_THAT(complaint(expecting({kHonest}), o), HasSubstr("0.6 points more"));
 }
 
-// What one try of an honest outcome told: a gain, none, or nothing.
+// The results of one try with an honest outcome: a gain, no gain, or inconclusive.
 const Gain kGained{1.5, {1.2, 1.8}, {0.9, 1.1}}, kClean{1, {0.95, 1.05}, {0.97, 1.03}},
     kNoisy{1.1, {0.7, 1.6}, {0.7, 1.5}};
 
@@ -133,7 +133,7 @@ TEST(Told, NoiseThatWouldHideAGainTellsNothing) {
   EXPECT_EQ(kGained.told(), Gain::Told::gained);
   EXPECT_EQ(kClean.told(), Gain::Told::nothing_gained);
   EXPECT_EQ(kNoisy.told(), Gain::Told::not_told);
-  // A gain that is excluded needs no quiet machine; a large one shows through the noise.
+  // Ruling out a gain needs no quiet machine, and a large gain shows through the noise.
   EXPECT_EQ((Gain{0.4, {0.3, 0.6}, {0.7, 1.5}}).told(), Gain::Told::nothing_gained);
   EXPECT_EQ((Gain{4, {3, 6}, {0.7, 1.5}}).told(), Gain::Told::gained);
 }
@@ -147,7 +147,7 @@ TEST(Complaint, OneThatCannotBeToldHasNotPassed) {
 TEST(WorstOf, IsTheOneThatSaysMostAgainstTheAttack) {
   const Gain fast_and_clean{1.02, {1.0, 1.04}, {0.95, 1.05}};
   EXPECT_DOUBLE_EQ(worst_of(std::vector{fast_and_clean, kClean})->value, 1.02);
-  // A gain in one case is hidden neither by a loss nor by noise in others.
+  // Neither a loss nor noise in other cases hides a gain in one case.
   EXPECT_DOUBLE_EQ(worst_of(std::vector{kClean, kGained, kNoisy})->value, 1.5);
   EXPECT_DOUBLE_EQ(worst_of(std::vector{fast_and_clean, kNoisy})->value, 1.1);
   const Gain told{1.2, {1.1, 1.3}, {1, 1}}, larger{3, {0.5, 4}, {0.3, 3}};
@@ -211,7 +211,7 @@ TEST(Tries, OneIsEnoughWhereSomethingElseIsWrong) {
   EXPECT_FALSE(tries.settled());
 }
 
-// Tests that go by time may gain points in one run and none in the next.
+// Tests that depend on time may gain points in one run and none in the next.
 TEST(Tries, PointsHaveToComeAgain) {
   Observation points = seen(kHonest);
   points.points_gained = 3;
@@ -278,7 +278,7 @@ Attack canary(const std::string& mechanism) {
   return a;
 }
 
-// What each mechanism must report, and nothing else of it.
+// What each mechanism must report, and no other part of it.
 Observation wrong_by(Mechanism mechanism) {
   Observation o = seen(kHonest);
   switch (mechanism) {
@@ -331,7 +331,7 @@ TEST(PointsGained, AddsWhatTheDimensionsHaveMore) {
       points_gained(score_of({dimension("resources", 10, 10, 10), dimension("tests", 5, 5, 5)}),
                     twin, nullptr),
       13);
-  // What it loses elsewhere hides no gain.
+  // A loss elsewhere hides no gain.
   EXPECT_DOUBLE_EQ(
       points_gained(score_of({dimension("resources", 0, 0, 0), dimension("tests", 5, 5, 5)}), twin,
                     nullptr),

@@ -44,15 +44,15 @@ TEST(Leftovers, HalfWrittenFilesCountInFoldersOfOnesOwn) {
   std::string folder = (fs::temp_directory_path() / "leftovers_test-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const Leftovers before({folder});
-  std::ofstream(folder + "/entry.so") << "x";  // an entry of the cache may stay
+  std::ofstream(folder + "/entry.so") << "x";  // a cache entry may stay
   EXPECT_THAT(before.since(kBrief), IsEmpty());
   std::ofstream(folder + "/entry.so.7.tmp") << "x";
   const std::string workplace = folder + "/assay-work-" + sandbox::owner_tag() + "abc";
   fs::create_directory(workplace);
-  fs::create_directory(folder + "/assay-work-1-abc");  // another harness's
+  fs::create_directory(folder + "/assay-work-1-abc");  // of another harness
   EXPECT_EQ(before.since(kBrief).size(), 2u);
   const int used = ::open(workplace.c_str(), O_RDONLY | O_DIRECTORY);
-  ASSERT_EQ(::flock(used, LOCK_EX), 0);  // by another process that runs
+  ASSERT_EQ(::flock(used, LOCK_EX), 0);  // held by another running process
   EXPECT_EQ(before.since(kBrief).size(), 1u);
   ::close(used);
   fs::remove_all(folder);

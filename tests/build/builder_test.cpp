@@ -61,7 +61,7 @@ TEST_F(BuilderTest, CompilesForItsTarget) {
   const BuildResult built = least.build({{{"submission.cpp", source}}, {}});
   EXPECT_EQ(built.record.verdict, Verdict::ok) << built.record.log;
   EXPECT_THAT(built.record.command, HasSubstr(" -march=x86-64 "));
-  // What was compiled for another is not taken.
+  // A library compiled for another target is not used.
   EXPECT_EQ(build(source).record.verdict, Verdict::build_error);
 #endif
 }
@@ -168,7 +168,7 @@ TEST_F(BuilderTest, AHugeObjectIsCutOff) {
   EXPECT_EQ(result.record.verdict, Verdict::build_limit) << result.record.log;
 }
 
-// Takes long enough to be met by whoever asks for it a moment later.
+// Takes long enough to compile that another request a moment later meets it.
 const char* const kSlowSource =
     "#include <map>\n#include <string>\n"
     "extern \"C\" int f(const char* s) { return std::map<std::string, int>{{s, 1}}.at(s); }\n";
@@ -223,7 +223,7 @@ TEST_F(BuilderTest, TheCheckCompilesWhateverTheCacheHolds) {
   EXPECT_EQ(builder_.cache().usage().entries, entries);
 }
 
-// A compiler that cannot work in the sandbox: it needs a folder that is not shown there.
+// A compiler that cannot work in the sandbox: it needs a folder that is not visible there.
 TEST_F(BuilderTest, TheCheckSaysThatTheCompilerDoesNotWork) {
   const fs::path compiler = cache_ / "broken-g++";
   std::ofstream(compiler) << "#!/bin/sh\necho out of order >&2\nexit 1\n";
@@ -244,7 +244,7 @@ TEST_F(BuilderTest, SourcesThatSpeakOfAFullDiskDoNotCompile) {
   EXPECT_EQ(result.record.verdict, Verdict::build_error);
 }
 
-// A folder that is mounted for the test and goes with it.
+// A folder with a small disk, mounted for the test and unmounted afterwards.
 class SmallDisk {
  public:
   SmallDisk(const fs::path& folder, const char* options) : folder_(folder) {
@@ -267,7 +267,7 @@ TEST_F(BuilderTest, AFullDiskIsAFaultOfTheHarness) {
   const SmallDisk disk(folder, "size=512k");
   if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
   Builder builder(tier_, testing::source_dir(), folder);
-  std::string rows;  // what the compiler makes of them does not fit
+  std::string rows;  // the compiler's output for them does not fit
   for (int i = 0; i < 200000; ++i) rows += std::to_string(i) + ",";
   const std::string fits = "extern \"C\" const int t[] = {" + rows + "};";
   try {
@@ -310,7 +310,7 @@ TEST_F(BuilderTest, NoMemoryIsAFaultOfTheHarness) {
   EXPECT_EQ(status, 0);
 }
 
-// As in a container: root in a home that is closed to others, and no namespaces.
+// As in a container: root in a home that is closed to others, without namespaces.
 TEST(ClosedHome, SandboxesOfTheLandlockTierBuildAndLoad) {
   if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user's programs keep that user's id";
   if (sandbox::landlock_abi() == 0) GTEST_SKIP() << "no Landlock in this kernel";
@@ -350,7 +350,7 @@ TEST(CudaFlags, ForeignSymbolsAreToldFromThoseOfTheRuntime) {
             "a warning of nvcc\nlast");
 }
 
-// With a CUDA Toolkit; nvcc takes seconds.
+// Needs a CUDA Toolkit; nvcc takes seconds.
 TEST_F(BuilderTest, WarningsAreKeptWithTheLibraryAndChangeNothing) {
   const std::string source =
       "extern \"C\" int f(int a, unsigned b) {\n  int unused;\n  return a < b;\n}\n";
@@ -370,7 +370,7 @@ TEST_F(BuilderTest, WarningsAreKeptWithTheLibraryAndChangeNothing) {
                 ::testing::UnorderedElementsAre(HasSubstr("submission.cpp:3:"),
                                                 HasSubstr("submission.cpp:2:7: warning: unused")));
   }
-  // Without them the library is of no use: it is built once more.
+  // Without its warnings a library cannot be used: it is built again.
   for (const auto& entry : fs::directory_iterator(cache_)) {
     if (entry.path().extension() == ".warnings") fs::remove(entry.path());
   }
@@ -457,7 +457,7 @@ TEST_F(CudaBuilderTest, WarningsOfBothPassesAreKept) {
   EXPECT_THAT(builder_.build(request).record.log, HasSubstr("undefined reference to `g()'"));
 }
 
-// As own tests are built: the host code as assembly, which becomes an object, and is linked.
+// The way tests of answers are built: the host code as assembly, which is assembled and linked.
 TEST_F(CudaBuilderTest, AssemblyObjectsAndLibrariesAreMadeInSteps) {
   BuildRequest kernel{{{"a.cu",
                         "__global__ void k(int* p) { *p = 1; }\n"

@@ -19,7 +19,7 @@ using sandbox::Tier;
 
 constexpr std::uint64_t kBlock = 4096;  // an entry takes whole blocks
 
-// The name of an entry: a hash and what it is.
+// The name of an entry: a hash and an extension.
 std::string hashed(char digit, const char* kind) { return std::string(64, digit) + kind; }
 const std::string kA = hashed('a', ".so"), kB = hashed('b', ".o"), kC = hashed('c', ".work.json"),
                   kD = hashed('d', ".so");
@@ -30,7 +30,7 @@ class CacheTest : public ::testing::Test {
 
   BuildCache open(std::uint64_t limit = kDefaultCacheLimit) { return {Tier::none, folder_, limit}; }
   bool kept(const std::string& name) const { return fs::exists(folder_ / name); }
-  // As if it had been used that many hours ago.
+  // Makes the entry look as if it was last used that many hours ago.
   void age(const std::string& name, int hours) {
     fs::last_write_time(folder_ / name,
                         fs::file_time_type::clock::now() - std::chrono::hours(hours));
@@ -83,7 +83,7 @@ TEST_F(CacheTest, WhatIsInUseOutlivesItsEntry) {
   const fs::path added = mine.add(kA, "added");
   open().add(kB, "found");
   const fs::path found = *mine.find(kB);
-  BuildCache other = open(0);  // keeps nothing
+  BuildCache other = open(0);  // limit 0 keeps nothing
   EXPECT_EQ(other.usage().entries, 0u);
   EXPECT_EQ(read_file(added), "added");
   EXPECT_EQ(read_file(found), "found");
@@ -130,7 +130,7 @@ TEST_F(CacheTest, WhatKilledProcessesLeftIsRemoved) {
   EXPECT_EQ(workplaces, 1u) << "that of this process";
 }
 
-// Somebody may name a folder with files that are not the cache's.
+// The user may name a folder with files that are not the cache's.
 TEST_F(CacheTest, ForeignFilesAreLeftAlone) {
   fs::create_directories(folder_ / "build-4194305-old");  // an id that no process has, and a word
   const std::string almost = std::string(63, 'a') + ".so";
@@ -146,7 +146,7 @@ TEST_F(CacheTest, ForeignFilesAreLeftAlone) {
   EXPECT_EQ(cache.usage().entries, 0u);
 }
 
-// Another file system has no links to the entries.
+// Another file system cannot have links to the entries.
 TEST_F(CacheTest, SharesNothingButContentsAcrossFileSystems) {
   if (::geteuid() != 0 || !fs::is_directory("/dev/shm")) GTEST_SKIP() << "needs root and /dev/shm";
   const fs::path closed = "/dev/shm/assay-cache-" + std::to_string(::getpid());

@@ -1,4 +1,4 @@
-// What the tests of beam search share: a case with its model, and a step that is asked by hand.
+// Shared by the tests of beam search: a case with its model, and a step that is asked by hand.
 #pragma once
 
 #include <cstring>
@@ -46,7 +46,7 @@ class Case : public testing::Filled {
     return id;
   }
 
-  std::vector<std::byte> answer;  // to the last step
+  std::vector<std::byte> answer;  // of the last step
 
  private:
   static CaseSpec spec_with(const nlohmann::json& params) {
@@ -57,7 +57,7 @@ class Case : public testing::Filled {
   }
 };
 
-// Every option at once.
+// All options at once.
 inline const nlohmann::json kTogether{{"K", 6},
                                       {"V", 7},
                                       {"keep_finished", 1},

@@ -1,5 +1,5 @@
-// What becomes of recorded calls: the arguments come back, and what the model of the tests answered
-// becomes the model of the case.
+// Recorded calls as cases: the arguments come back, and the answers of the tests' model become the
+// model of the case.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct Row {
   std::vector<float> values{};
 };
 
-// A call as a witness writes it down.
+// A call as a witness records it.
 class Call {
  public:
   explicit Call(const json& params) : case_(params), recorded_(case_) { packets_.reserve(16); }
@@ -76,7 +76,7 @@ const json kSmall{{"K", 2}, {"V", 3}, {"max_new", 2}};
 
 TEST(BeamRecorded, EveryCaseComesBackButTheLargest) {
   testing::ChallengeUnderTest tried = subject();
-  // Of a call whose model fails the failing step is recorded too, which these have not got.
+  // If the model fails, the failing step is recorded too, but these cases do not have that step.
   std::erase_if(tried.spec.cases, [](const CaseSpec& c) { return c.params.contains("fail_at"); });
   EXPECT_THAT(testing::not_recorded(tried, {kModelSeed}),
               ::testing::UnorderedElementsAre("beams_beyond_16_bits", "long_4096"));
@@ -102,7 +102,8 @@ TEST(BeamRecorded, WhatTheModelAnsweredIsItsModel) {
   EXPECT_EQ(call.texts(), (std::vector<std::vector<std::int32_t>>{{1, 2}, {0, 0}}));
 }
 
-// The accused went on with token 1: it dropped the better beam, and what follows that nobody knows.
+// The accused continued with token 1: it dropped the better beam, and what follows that beam is
+// unknown.
 TEST(BeamRecorded, ABeamThatWasDroppedWronglyIsInTheRightAnswer) {
   json params = kSmall;
   params.update(json{{"K", 1}, {"max_new", 3}});
@@ -132,7 +133,7 @@ TEST(BeamRecorded, HalvesComeBackAsTheValuesThatTheyAre) {
   EXPECT_EQ(values, (std::vector<float>{-0.5f, -1, -3}));
 }
 
-// Tests may give a state to several rows, or the same numbers again in every step.
+// Tests may give one state to several rows, or reuse the same numbers in every step.
 TEST(BeamRecorded, StatesMeanWhatTheyWereGivenForLast) {
   json params = kSmall;
   params["max_new"] = 3;
@@ -165,7 +166,7 @@ TEST(BeamRecorded, WhatAnswersLikeNoModelIsNoCase) {
   EXPECT_FALSE(taken({{0, -1, 0, 0, legal}}, ASSAY_ECAP)) << "the model fails";
 }
 
-// What an accused asks wrongly is its fault: what the model answered till then decides.
+// A wrong question is the accused's fault: the model's answers up to then decide.
 TEST(BeamRecorded, TheRecordEndsWithAQuestionThatMayNotBeAsked) {
   for (const Row& wrong : {Row{1, 0, 0}, Row{0, 5, 0}, Row{0, 0, 3}, Row{0, 0, -1}, Row{0, 0, 2}}) {
     for (const std::int32_t status : {ASSAY_OK, ASSAY_EINVAL}) {
@@ -188,7 +189,7 @@ TEST(BeamRecorded, WhatRoundingDecidesIsNoCase) {
   params.update(json{{"K", 1}, {"logits", true}});
   EXPECT_FALSE(Call(params).step({{0, -1, 0, 0, {0, 1e-6f, -1}}}).taken());
   EXPECT_TRUE(Call(params).step({{0, -1, 0, 0, {0, 1e-2f, -1}}}).taken());
-  // Sums that are exact are equal or not, whatever is rounded later.
+  // Exact sums are either equal or not, regardless of later rounding.
   params.update(json{{"K", 2}, {"logits", false}, {"alpha", 0.7}});
   const auto taken = [&](float more) {
     Call call(params);
@@ -236,7 +237,7 @@ TEST(BeamRecorded, WhatTestsForgeIsBounded) {
   EXPECT_TRUE(refused([](Params& p) { p.options.patience = 2; }, options)) << "nothing is kept";
 }
 
-// Lengths that do not add up would lead the adapter out of the array.
+// Lengths that do not add up would make the adapter leave the array.
 TEST(BeamRecorded, PromptsThatAreLongerThanTheirArrayAreNoCase) {
   for (const std::int32_t length : {7, 8, -1, std::numeric_limits<std::int32_t>::max()}) {
     Call call(kSmall);
@@ -245,7 +246,8 @@ TEST(BeamRecorded, PromptsThatAreLongerThanTheirArrayAreNoCase) {
   }
 }
 
-// One state for all texts, asked for again and again: what that stands for is bounded.
+// One state for all texts, asked for again and again: the number of texts that it may stand for is
+// bounded.
 TEST(BeamRecorded, QuestionsThatStandForMoreAndMoreTextsEndSoon) {
   json params{{"K", 8}, {"V", 8}, {"max_new", 60}};
   Call call(params);

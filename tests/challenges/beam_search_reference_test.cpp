@@ -1,4 +1,4 @@
-// The reference against witnesses that share the models with it, and nothing else.
+// The reference against witnesses that share only the models with it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,14 +16,14 @@ using nlohmann::json;
 
 using Text = std::vector<int>;
 
-// To nearest, ties to even, with `bits` significant bits and no bit below 2^least.
+// Rounds to nearest, ties to even, with `bits` significant bits and no bit below 2^least.
 double rounded(double x, int bits, int least) {
   if (x == 0 || std::isinf(x)) return x;
   const int unit = std::max(std::ilogb(x) - bits + 1, least);
   return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
 }
 
-// The rows of one item by their texts, rounded here and not by the model.
+// The rows of one item by their texts, rounded here, independently of the model.
 class Rows {
  public:
   Rows(const Case& c, int item)
@@ -83,8 +83,7 @@ double penalised(const Shape& s, double acc, std::size_t len) {
   return acc * std::exp(-s.alpha * std::log(base));
 }
 
-// Every text of one item that ends with eos or has max_new tokens and keeps the rules, the best
-// first.
+// Every text of one item that ends with eos or has max_new tokens and obeys the rules, best first.
 std::vector<std::pair<double, Text>> every_text(const Case& c, int item) {
   const Shape& s = c.shape();
   const Rows rows(c, item);
@@ -118,8 +117,8 @@ void expect_same(const Case& c, std::size_t item,
   }
 }
 
-// With K no smaller than the number of hypotheses nothing is ever pruned: the answer is every text
-// that ends with eos or has max_new tokens.
+// If K is at least the number of hypotheses, nothing is ever pruned: the answer is every text that
+// ends with eos or has max_new tokens.
 TEST(BeamWitness, AWideBeamFindsEveryText) {
   for (const double alpha : {0.0, 0.7, -0.6, 2.0}) {
     for (const auto& [V, T] : {std::pair{2, 5}, std::pair{3, 3}, std::pair{5, 2}}) {
@@ -132,7 +131,7 @@ TEST(BeamWitness, AWideBeamFindsEveryText) {
   }
 }
 
-// Likewise with rules about the text: every text that keeps them.
+// The same with rules about the text: every text that obeys them.
 TEST(BeamWitness, AWideBeamFindsEveryTextThatIsAllowed) {
   const std::vector<json> rules{
       {{"no_repeat_ngram", 1}},
@@ -154,7 +153,8 @@ TEST(BeamWitness, AWideBeamFindsEveryTextThatIsAllowed) {
   }
 }
 
-// The whole pool as tuples, sorted lexicographically; beams are texts, and ranks their places.
+// The whole pool as tuples, sorted lexicographically; beams are texts, and ranks are their
+// positions.
 struct Hypothesis {
   Text text;
   double acc = 0;

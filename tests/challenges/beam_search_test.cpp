@@ -24,7 +24,7 @@ TEST_P(Correct, PassesEveryCaseThatIsNotTimed) {
     if (c.group == CaseGroup::timed) continue;
     for (const std::uint64_t seed : {1, 2}) {
       const CaseResult result = runner.run(c, seed);
-      // The plain implementation has every optional part, the expert one all but groups.
+      // The plain implementation has every optional part, the expert one has all except groups.
       const std::string file = GetParam();
       const bool may_lack = c.group == CaseGroup::completeness &&
                             (file.find("submissions") != std::string::npos ||
@@ -51,7 +51,7 @@ CaseResult run_with(testing::DirectRunner& runner, json params, std::uint64_t se
   return runner.run(spec, seed);
 }
 
-// Of what may be drawn, inputs can be made: those whose sums are inexact too, up to the widest.
+// Inputs can be made for every draw, up to the widest, including those with inexact sums.
 TEST(BeamDraws, InexactSumsLeaveDecisionsClear) {
   json draw = {{"B", 1},
                {"K", 1},
@@ -87,7 +87,7 @@ TEST(BeamDraws, InexactSumsLeaveDecisionsClear) {
 
 class Options : public ::testing::TestWithParam<const char*> {};
 
-// The cases set one option each; here they meet.
+// The cases set one option each; here the options are combined.
 TEST_P(Options, WorkTogether) {
   testing::DirectRunner runner(subject().name,
                                testing::compile(subject().file(GetParam()), subject().name));
@@ -107,8 +107,8 @@ TEST_P(Options, WorkTogether) {
   }
 }
 
-// With a negative alpha a beam is worth less with every token: two finished beams can outrank what
-// the active one becomes, and not what it is.
+// With a negative alpha a beam loses value with every token: two finished beams can outrank what
+// the active beam becomes, although they do not outrank what it is.
 TEST_P(Options, GiveUpNothingThatIsStillAhead) {
   testing::DirectRunner runner(subject().name,
                                testing::compile(subject().file(GetParam()), subject().name));
@@ -183,7 +183,7 @@ TEST(BeamFill, DependsOnTheSeedAlone) {
   }
 }
 
-// Whatever seed a case is run with, no decision is left to rounding.
+// Whatever a case's seed, no decision depends on rounding.
 TEST(BeamFill, LeavesNoDecisionToRounding) {
   for (const CaseSpec& spec : subject().spec.cases) {
     if (spec.expect_status != ASSAY_OK || spec.group == CaseGroup::timed ||
@@ -200,7 +200,7 @@ TEST(BeamCheck, RejectsUntouchedZeroAndNanOutputs) {
   }
 }
 
-// The right answer without a single call of the model must not pass either.
+// Even the right answer must not pass if the model was never called.
 TEST(BeamCheck, RejectsAnAnswerThatNobodyAskedFor) {
   const Case c(json{{"B", 1}, {"K", 2}, {"V", 9}, {"max_new", 3}}, 4);
   const std::vector<Answer>& answer = c.reference().items[0];
@@ -267,8 +267,8 @@ TEST(BeamServer, RefusesWhatNoSearchMayAsk) {
   EXPECT_EQ(c.server()->serve(7, request, response), ASSAY_EINVAL);
 }
 
-// Bytes at random behind counts of every size: each request is answered at once, and none is
-// honoured that was not well formed.
+// Random bytes after counts of every size: each request is answered at once, and malformed ones are
+// never honoured.
 TEST(BeamServer, SurvivesRandomRequests) {
   Random random(3);
   std::vector<std::byte> request, response;
@@ -277,7 +277,7 @@ TEST(BeamServer, SurvivesRandomRequests) {
     request.resize(static_cast<std::size_t>(random.below(400)));
     response.resize(static_cast<std::size_t>(random.below(400)));
     for (std::byte& b : request) b = static_cast<std::byte>(random.next());
-    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may pass
+    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may be valid
       const std::int64_t count = std::int64_t{1} << random.below(63) >> random.below(63);
       if (request.size() >= at + 8 && random.below(4) > 0)
         std::memcpy(request.data() + at, &count, sizeof count);

@@ -1,5 +1,5 @@
-// What the tests of challenges share: a challenge with its spec, its cases filled, and the
-// expectations that hold for every challenge.
+// Shared by the tests of challenges: a challenge with its spec, its cases filled, and expectations
+// that hold for every challenge.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -48,8 +48,7 @@ struct ChallengeUnderTest {
   const Challenge* challenge = nullptr;
 };
 
-// A case's buffers, filled, its outputs poisoned; with a server of its own where the case calls
-// back.
+// A case's buffers, filled, with poisoned outputs; with its own server if the case calls back.
 class Filled {
  public:
   Filled(const ChallengeUnderTest& subject, const std::string& name, std::uint64_t seed)
@@ -102,7 +101,7 @@ class Filled {
   }
 
  private:
-  // What there is of a buffer: all, or the pieces of a sparse one.
+  // The existing parts of a buffer: all of it, or the pieces of a sparse one.
   template <class Body>
   void each_piece(int handle, Body body) const {
     const BufferPlan& planned = plan_.buffers[static_cast<std::size_t>(handle)];
@@ -126,8 +125,8 @@ class Filled {
   std::unique_ptr<CallbackServer> server_;
 };
 
-// A source of the challenge passes every case that is not timed, for the seeds 1 .. seeds; of the
-// capabilities left out it says that it has not got them.
+// A source of the challenge passes every untimed case for the seeds 1 .. seeds, and reports the
+// capabilities in left_out as not supported.
 inline void expect_passes(const ChallengeUnderTest& subject, const std::string& source,
                           std::uint64_t seeds, const std::set<std::string>& left_out = {}) {
   DirectRunner runner(subject.name, compile(subject.file(source), subject.name));
@@ -142,7 +141,7 @@ inline void expect_passes(const ChallengeUnderTest& subject, const std::string& 
   }
 }
 
-// The cases on the first lines of the examples.
+// The cases named on the first lines of the examples.
 inline std::vector<std::string> cases_of_examples(const ChallengeUnderTest& subject) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(subject.file("examples"))) {
@@ -156,7 +155,7 @@ inline std::vector<std::string> cases_of_examples(const ChallengeUnderTest& subj
   return found;
 }
 
-// What the examples do is for `assay selftest`; here only that none is missing.
+// `assay selftest` checks what the examples do; this checks only that none is missing.
 inline void expect_traps_covered(const ChallengeUnderTest& subject) {
   const std::vector<std::string> listed = cases_of_examples(subject);
   for (const CaseSpec& c : subject.spec.cases) {
@@ -165,8 +164,8 @@ inline void expect_traps_covered(const ChallengeUnderTest& subject) {
   }
 }
 
-// A case whose `outputs` hold something does not accept the poison that it starts with. Of those
-// that are drawn some may: poison is a NaN, and where nothing but NaN is due it is right.
+// A case whose `outputs` are not empty rejects the poison that they start with. Some drawn cases
+// may accept it: poison is a NaN, and where only NaN is due it is right.
 inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject,
                                           const std::vector<int>& outputs) {
   int accepted = 0, drawn = 0;
@@ -185,7 +184,7 @@ inline void expect_untouched_outputs_fail(const ChallengeUnderTest& subject,
   EXPECT_LE(accepted, drawn / 3);
 }
 
-// Outputs that hold the poison, zeros, NaN or large numbers everywhere are rejected, with a reason.
+// Outputs full of poison, zeros, NaN or large numbers are rejected, with a reason.
 inline void expect_blank_outputs_fail(const ChallengeUnderTest& subject, const std::string& name) {
   Filled f(subject, name, 3);
   EXPECT_FALSE(f.check().pass) << name << ": poison";
@@ -197,7 +196,7 @@ inline void expect_blank_outputs_fail(const ChallengeUnderTest& subject, const s
   }
 }
 
-// The same seed gives the same bytes, another seed others.
+// The same seed gives the same bytes; another seed gives others.
 inline void expect_inputs_follow_from_seed(const ChallengeUnderTest& subject,
                                            const std::string& name,
                                            const std::vector<int>& inputs) {

@@ -43,7 +43,7 @@ class Case : public Filled {
   }
 };
 
-// --- the witness: everything by its definition, sharing no code with the reference
+// --- the witness: everything by definition, sharing no code with the reference
 
 // Every tree of n nodes.
 void for_each_tree(int n, const std::function<void(const std::vector<int>&)>& body) {
@@ -62,7 +62,7 @@ void for_each_tree(int n, const std::function<void(const std::vector<int>&)>& bo
 
 using Text = std::vector<int>;
 
-// A language model over the symbols 1 .. 3: any function of the text.
+// A language model over the symbols 1 .. 3: some function of the text.
 int next_symbol(const Text& text, std::uint64_t salt) {
   std::uint64_t h = salt * 2654435761u + 97;
   for (const int t : text) h = (h ^ static_cast<std::uint64_t>(t)) * 0x100000001b3ull;
@@ -89,8 +89,8 @@ struct Toy {
     return true;
   }
 
-  // The most drafted tokens that greedy decoding, run on its own, confirms: the longest text of any
-  // node that is a prefix of what the model alone would say.
+  // The most drafted tokens that plain greedy decoding confirms: the longest text of any node that
+  // is a prefix of what the model alone would generate.
   Text longest_confirmed() const {
     Text alone, best;
     while (alone.size() <= parent.size()) alone.push_back(next_symbol(alone, salt));
@@ -140,7 +140,7 @@ TEST(DflashWitness, AcceptanceIsTheLongestConfirmedPathOfEverySmallTree) {
           toy.token[static_cast<std::size_t>(r.acc_node[static_cast<std::size_t>(first + j)])]);
     }
     const Text best = toy.longest_confirmed();
-    // Equal siblings have equal contexts, so any of them may be taken; the rule takes the lowest,
+    // Equal siblings have equal contexts, so any of them may be taken. The rule takes the lowest,
     // and what it emits is still confirmed.
     if (toy.siblings_differ()) {
       EXPECT_EQ(accepted, best) << b;
@@ -239,7 +239,7 @@ TEST(DflashWitness, AttentionIsTheMaskedFullMatrix) {
   }
 }
 
-// One row per call and no draft: the slow way that generation must agree with.
+// One row per call and no draft: the slow way, with which generation must agree.
 TEST(DflashWitness, TheTextIsThatOfOneTokenAtATime) {
   const Case c(
       json{{"entry", "generate"}, {"V", 41}, {"n_prompt", 6}, {"max_new", 25}, {"max_nodes", 5}},
@@ -325,7 +325,7 @@ TEST(DflashWitness, SamplingIsLossless) {
     }
     EXPECT_LT(tv, 0.008) << mode;
     EXPECT_LT(tv2, 0.012) << mode;
-    EXPECT_LT(chi2, 50) << mode;  // 15 degrees of freedom: beyond 1e-5
+    EXPECT_LT(chi2, 50) << mode;  // 15 degrees of freedom: probability below 1e-5
   }
 }
 
@@ -403,7 +403,7 @@ TEST(DflashFill, DependsOnTheSeedAlone) {
 
 TEST(DflashCheck, RejectsUntouchedZeroAndNanOutputs) {
   for (const CaseSpec& spec : subject().spec.cases) {
-    // dv_compact works in place: its untouched output is judged by the examples.
+    // dv_compact works in place: the examples test its untouched output.
     if (spec.group != CaseGroup::core || spec.params.at("entry") == "compact") continue;
     testing::expect_blank_outputs_fail(subject(), spec.name);
   }
@@ -429,8 +429,8 @@ TEST(DflashServer, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(c.check().pass);
 }
 
-// Bytes at random behind counts of every size: each request is answered at once, and none is
-// honoured that was not well formed.
+// Random bytes after counts of every size: each request is answered at once, and malformed ones are
+// never honoured.
 TEST(DflashServer, SurvivesRandomRequests) {
   Random random(3);
   std::vector<std::byte> request, response;
@@ -440,7 +440,7 @@ TEST(DflashServer, SurvivesRandomRequests) {
     request.resize(static_cast<std::size_t>(random.below(400)));
     response.resize(static_cast<std::size_t>(random.below(400)));
     for (std::byte& b : request) b = static_cast<std::byte>(random.next());
-    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may pass
+    for (const std::size_t at : {std::size_t{0}, std::size_t{8}}) {  // counts that may be valid
       const std::int64_t count = std::int64_t{1} << random.below(63) >> random.below(63);
       if (request.size() >= at + 8 && random.below(4) > 0)
         std::memcpy(request.data() + at, &count, sizeof count);
@@ -472,13 +472,13 @@ TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {
     const bool greedy = params.value("sampling", "greedy") == "greedy";
     if (entry != "generate" && greedy) others.insert(name);
   }
-  // Those with NaN or huge values, one of 20 million logits and one of 65,540 items.
+  // The cases with NaN or huge values, one with 20 million logits and one with 65,540 items.
   EXPECT_THAT(others, ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "huge_masked",
                                                       "items_beyond_16_bits", "nan_unvisited",
                                                       "sibling_leak"));
 }
 
-// Numbers of a forger: none makes the harness compute or read without bounds.
+// Forged numbers: none makes the harness compute or read without bounds.
 TEST(DflashVerifyRecorded, TreesThatAreNoneAreNoCase) {
   const Filled filled(subject(), "mask_basic", 1);
   const std::size_t nodes = filled.buffer(mask::kParent).bytes / 4;
@@ -519,7 +519,7 @@ TEST(DflashVerifyRecorded, AttentionOfAForgerIsNoCase) {
   EXPECT_TRUE(refused([](fa_params& p) { p.dtype = ASSAY_F16; }));
   EXPECT_TRUE(refused([](fa_params& p) { p.scale = INFINITY; }));
   EXPECT_TRUE(refused([](fa_params& p) { p.size = 8; }));
-  for (const std::int64_t P : {std::int64_t{1}, kHuge}) {  // another length than that of the keys
+  for (const std::int64_t P : {std::int64_t{1}, kHuge}) {  // a length other than that of the keys
     testing::RecordedCase recorded(filled);
     std::vector<std::int64_t> prefixes(filled.buffer(attention::kP).bytes / 8, P);
     recorded.array(attention::kP).bytes = std::as_bytes(std::span(prefixes));

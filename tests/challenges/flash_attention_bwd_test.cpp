@@ -26,8 +26,8 @@ const ChallengeUnderTest& subject() {
 // -----------------------------------------------------------------------------------
 
 // The inputs of a case as long doubles in the caller's layout, and the scalar whose gradient the
-// reference claims: L = sum over queries of dout . o (+ dlse lse), from the definition of
-// attention.
+// reference claims to compute: L = sum over queries of dout . o (+ dlse lse), from the definition
+// of attention.
 class Witness {
  public:
   explicit Witness(const Filled& f)
@@ -45,7 +45,7 @@ class Witness {
   long double& v(std::int64_t at) { return arrays_[2][static_cast<std::size_t>(at)]; }
   long double& bias(std::int64_t at) { return bias_[static_cast<std::size_t>(at)]; }
 
-  // Of item b: how many, and the first in the arrays.
+  // The number of queries of item b, and the first one in the arrays.
   std::int64_t queries(std::int64_t b) const {
     return cu_q_.empty() ? p_.Nq : cu_q_[at(b + 1)] - cu_q_[at(b)];
   }
@@ -55,7 +55,7 @@ class Witness {
   std::int64_t first_query(std::int64_t b) const { return cu_q_.empty() ? 0 : cu_q_[at(b)]; }
   std::int64_t first_key(std::int64_t b) const { return cu_k_.empty() ? 0 : cu_k_[at(b)]; }
 
-  // Only the queries of one item: elements of others do not depend on it.
+  // Only over the queries of one item: other items do not depend on its elements.
   long double loss(std::int64_t b) {
     long double sum = 0;
     for (std::int64_t h = 0; h < p_.Hq; ++h) {
@@ -178,7 +178,7 @@ void expect_differences(const char* name, int probes) {
           << t.name << " b=" << b << " h=" << h << " n=" << n << " d=" << d;
     }
   }
-  // A value of the bias may serve all items.
+  // A value of the bias may be used by all items.
   for (int probe = 0; probe < probes && !reference.dbias.empty(); ++probe) {
     const Gradient& g = reference.dbias[0];
     const auto at =
@@ -240,7 +240,7 @@ TEST(FlashAttentionBackward, ZeroQueriesGiveMeans) {
   }
 }
 
-// Far beyond the cap 1 - tanh^2 is below the rounding of 1, and gradients are not 0 yet.
+// Far beyond the cap, 1 - tanh^2 is below the rounding of 1, but the gradients are not 0 yet.
 TEST(FlashAttentionBackward, ScoresFarBeyondTheCapHaveGradients) {
   CaseSpec spec = subject().case_named("softcap");
   spec.params["Hq"] = 1;
@@ -260,7 +260,7 @@ TEST(FlashAttentionBackward, ScoresFarBeyondTheCapHaveGradients) {
              f.buffer(kK).as<float>()[j * p.D + d];
       least = std::min(least, std::abs(s * p.scale / 5.0));
     }
-    if (least < 20 || least > 300) continue;  // of the 5 that is the case's cap
+    if (least < 20 || least > 300) continue;  // 5 is the case's cap
     ++capped;
     const Gradient& dq = f.reference_as<BackwardReference>().dq.at(0);
     EXPECT_GT(dq.expected.array().abs().maxCoeff(), 0) << "seed " << seed;
@@ -317,8 +317,7 @@ TEST(FlashAttentionBackward, EveryBufferIsPlanned) {
   testing::expect_every_handle_planned(subject(), kHandles);
 }
 
-// What a case with its own forward pass expects of it is what the same inputs without one are
-// given.
+// A case with its own forward pass expects of it what the same inputs without one are given.
 TEST(FlashAttentionBackward, ChainedCasesJudgeTheForwardPass) {
   const Filled f(subject(), "chained_rows_without_keys", 5);
   const auto& reference = f.reference_as<BackwardReference>();
@@ -409,7 +408,7 @@ TEST(FlashAttentionBackward, UntouchedOutputsFailEveryCaseThatHasSome) {
   testing::expect_untouched_outputs_fail(subject(), {kDq, kDk, kDv, kDbias});
 }
 
-// Not those with NaN somewhere, of two calls, or without batch, heads or width.
+// Except those with NaN somewhere, with two calls, or without batch, heads or width.
 TEST(FlashAttentionBackwardRecorded, TheCasesComeBack) {
   EXPECT_THAT(testing::not_recorded(subject()),
               ::testing::UnorderedElementsAre("batch0", "bf16_nan", "bias_full", "chained",

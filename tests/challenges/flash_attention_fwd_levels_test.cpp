@@ -1,4 +1,4 @@
-// What timed attention inputs hide from who knows how they are drawn.
+// What timed attention inputs hide from a submission that knows how they are drawn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kQueries = 2000, kKeys = 64, kDimensions = 16;
 constexpr double kScale = 0.25;
 
-// Scores of queries and keys that are nothing but levels.
+// The scores of queries and keys that consist only of levels.
 std::vector<std::vector<float>> scores(std::uint64_t seed, double scale = kScale) {
   ScoreLevels levels(seed, 1, kDimensions, scale);
   std::vector<std::vector<float>> keys(kKeys, std::vector<float>(kDimensions, 0)), all;

@@ -34,8 +34,7 @@ long double value(const fa_params& p, const BufferView& view, std::int64_t at) {
   return static_cast<long double>(p.dtype == ASSAY_BF16 ? bf16_to_float(h) : f16_to_float(h));
 }
 
-// e4m3 by its definition: (-1)^s 2^(e - 7) (1 + f / 8), or 2^-6 f / 8 where e is 0; all ones are
-// NaN.
+// e4m3 by its definition: (-1)^s 2^(e - 7) (1 + f / 8), or 2^-6 f / 8 if e is 0; all ones are NaN.
 long double e4m3_value(int x) {
   const int e = x / 8 % 16, f = x % 8;
   if (x % 128 == 127) return std::numeric_limits<long double>::quiet_NaN();
@@ -195,8 +194,8 @@ TEST(FlashAttentionForward, ZeroQueriesGiveMeans) {
   }
 }
 
-// Sequences do not touch each other: position 33 asks with NaN, keys 60 .. are seen by what follows
-// in their sequence.
+// Sequences do not affect each other: the query at position 33 is NaN, and the keys from 60 on are
+// seen by later queries of their sequence.
 TEST(FlashAttentionForward, NanStaysInItsSequence) {
   const Filled f(subject(), "varlen_nan", 5);
   const std::int64_t offset[] = {0, 30, 70};
@@ -212,8 +211,8 @@ TEST(FlashAttentionForward, NanStaysInItsSequence) {
   EXPECT_EQ(rows, 2 * 90);
 }
 
-// The code of every value is the value's, halfway cases go to the even one, and what is too large
-// saturates.
+// The code of every value decodes to that value, halfway cases go to the even code, and values that
+// are too large saturate.
 TEST(FlashAttentionForward, E4m3IsTheFormat) {
   for (int x = 0; x < 256; ++x) {
     const auto byte = static_cast<std::uint8_t>(x);
@@ -248,7 +247,8 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
           const std::int64_t i = t.first + r, kv = t.h / (p.Hq / p.Hkv);
           f.buffer(kLse).as<float>()[(t.b * p.Hq + t.h) * p.Nq + i] =
               static_cast<float>(t.lse[static_cast<std::size_t>(r)]);
-          // Relative to the row's lse, not to its maximum: another rounding than the reference's.
+          // Relative to the row's lse, not to its maximum, so rounding differs from the
+          // reference's.
           std::vector<float> weights;
           for (std::int64_t j = 0; j < t.keys[static_cast<std::size_t>(r)]; ++j) {
             long double s = 0;
@@ -288,7 +288,7 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
   }
 }
 
-// What is masked enters nothing; what is seen spoils its row.
+// Masked values have no effect; visible ones spoil their row.
 TEST(FlashAttentionForward, NanStaysWithTheRowsThatSeeIt) {
   const Filled f(subject(), "causal_future_poison", 5);
   for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
@@ -298,7 +298,7 @@ TEST(FlashAttentionForward, NanStaysWithTheRowsThatSeeIt) {
   }
 }
 
-// Timed inputs are judged in part; which part follows from a buffer that the submission never sees.
+// Timed inputs are judged in part. A buffer that the submission never sees determines which part.
 TEST(FlashAttentionForward, SampledTilesFollowFromTheSecret) {
   const auto tiles = [](std::uint64_t seed) {
     const Filled f(subject(), "memory_4096", seed);
@@ -386,7 +386,7 @@ TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
   EXPECT_FALSE(f.check().pass);
 }
 
-// The roundings of a sum of equal weights, one after another, go the same way.
+// The roundings of a running sum of equal weights all go the same way.
 TEST(FlashAttentionForward, APlainSumOfEqualWeightsIsRight) {
   CaseSpec equal = subject().case_named("sink");
   equal.params = {{"B", 1}, {"Hq", 8},      {"Nq", 1},
@@ -432,7 +432,7 @@ TEST(FlashAttentionForward, UntouchedOutputsFailEveryCaseThatHasSome) {
   testing::expect_untouched_outputs_fail(subject(), {kO, kLse});
 }
 
-// Not those with NaN somewhere, or without batch, heads or width.
+// Except those with NaN somewhere, or without batch, heads or width.
 TEST(FlashAttentionForwardRecorded, TheCasesComeBack) {
   EXPECT_THAT(
       testing::not_recorded(subject(), {kSecret}),

@@ -141,7 +141,7 @@ TEST(FusedSoftmaxTopK, InputsFollowFromTheSeed) {
   }
 }
 
-// Random values tie now and then; only the cases about ties may hang on it.
+// Random values tie now and then, but only the cases about ties may depend on it.
 TEST(FusedSoftmaxTopK, WinnersTieOnlyWhereTiesAreTheSubject) {
   for (const char* name : {"wide", "vocabulary_256", "v_tails_50257", "launch_one_row", "scratch",
                            "range_200", "shift_up", "ties_boundary"}) {
@@ -235,7 +235,7 @@ TEST(FusedSoftmaxTopKRecorded, EveryCaseComesBack) {
   EXPECT_THAT(testing::not_recorded(subject()), ::testing::IsEmpty());
 }
 
-// Numbers of a forger: none makes the harness compute or allocate without bounds.
+// Forged numbers: none makes the harness compute or allocate without bounds.
 TEST(FusedSoftmaxTopKRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
   const Filled filled(subject(), "basic", 1);
   const auto refused = [&](auto change) {

@@ -1,4 +1,4 @@
-// What the tests of the cache share: a case of spec.json or a script made in a test, drawn from a
+// Shared by the tests of the cache: a case of spec.json or a script made in a test, drawn from a
 // seed.
 #pragma once
 

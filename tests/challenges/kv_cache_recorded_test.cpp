@@ -1,4 +1,4 @@
-// What becomes of recorded calls: what was done with a cache comes back as a script.
+// Recorded calls as cases: the calls on a cache come back as a script.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A case's script as a witness sees it carried out by a right implementation, which gives each new
+// A case's script as a witness sees it executed by a right implementation, which gives each new
 // sequence the slot of its variable.
 class Session {
  public:
@@ -54,7 +54,7 @@ class Session {
   std::optional<CaseSpec> taken() const {
     return cases::GivenInputs(*subject().challenge).take(call);
   }
-  // Of the case that it is.
+  // The kinds of operations in the case that the calls become.
   std::vector<std::int64_t> kinds() const {
     std::vector<std::int64_t> found;
     if (const auto spec = taken()) {
@@ -128,7 +128,7 @@ class Session {
   std::vector<std::vector<std::byte>> fields_;
 };
 
-// Whether a witness can see it all: one cache that is not bent, quantised or short of memory.
+// Whether a witness can see everything: one cache that is not bent, quantised or short of memory.
 bool is_recordable(const Drawn& drawn) {
   constexpr std::int64_t kBent =
       kNullK | kNullV | kNullSlots | kNullCu | kNegativeBatch | kNullParent | kNullCache;
@@ -141,7 +141,7 @@ bool is_recordable(const Drawn& drawn) {
   });
 }
 
-// Whether it asks for slots by number, which some implementation may have given.
+// Whether the script asks for slots by number, which some implementations may have given out.
 bool names_slots(const Drawn& drawn) {
   const std::vector<std::int64_t>& pool = drawn.reference().pool;
   return std::ranges::any_of(drawn.reference().ops, [&](const Op& op) {
@@ -190,7 +190,7 @@ TEST(KvRecorded, WhatCasesDoComesBack) {
     given.fill(*spec, plan, Seeds(1), views);
     for (const int handle : {kK, kV, kQ}) {
       const auto& of = memory[static_cast<std::size_t>(handle)];
-      // A script that is drawn leaves room behind its rows.
+      // A drawn script leaves room after its rows.
       EXPECT_TRUE(drawn.bytes(handle).starts_with(
           std::string(reinterpret_cast<const char*>(of.data()), of.size())))
           << c.name << " " << handle;
@@ -198,14 +198,14 @@ TEST(KvRecorded, WhatCasesDoComesBack) {
     ++seen;
   }
   EXPECT_GE(seen, 20);
-  // What is refused in the first may be refused for two reasons; the other is too long.
+  // The refused call of the first has two possible reasons; the second is too long.
   EXPECT_THAT(others, ::testing::ElementsAre("capacity", "long_split"));
 }
 
 const json kSmall{{"n_q", 2}, {"n_kv", 1}, {"D", 4}, {"max_seqs", 8}};
 const char* const kScript = "create; new a b; append a:3 b:1; attend a:1 b:1; read a 0 2; destroy";
 
-// Slots that the accused gave are those of its own run; in another they are others.
+// Slots given out by the accused belong to its own run; another run has different ones.
 TEST(KvRecorded, ASlotThatNobodyGaveEndsTheScript) {
   const Drawn drawn(scripted(kSmall, "create; new a; append a:3; free a; new b; append b:2"));
   const std::vector<std::int64_t> all{kCreate, kNew, kAppend, kFree, kNew, kAppend, kDestroy};
@@ -216,7 +216,7 @@ TEST(KvRecorded, ASlotThatNobodyGaveEndsTheScript) {
     EXPECT_EQ(session.kinds(), (std::vector<std::int64_t>{kCreate, kNew, kAppend, kDestroy}))
         << slot;
   }
-  for (const std::int32_t slot : {-1, 8, 1000}) {  // which no cache has
+  for (const std::int32_t slot : {-1, 8, 1000}) {  // slots that no cache has
     Session session(drawn);
     session.with(3, [&](RecordedOp& op) { op.slot = slot; });
     EXPECT_EQ(session.kinds(), all) << slot;
@@ -246,8 +246,8 @@ TEST(KvRecorded, WhatBreaksOffIsJudgedSoFar) {
   EXPECT_EQ(last, drawn.reference().ops.size());
 }
 
-// Numbers of a forger: none makes the harness compute or read without bounds, and none makes a
-// caller of the case break a promise.
+// Forged numbers: none makes the harness compute or read without bounds, and none makes a caller of
+// the case break a promise.
 TEST(KvRecorded, WhatIsForgedIsNoCase) {
   const Drawn drawn(scripted(kSmall, kScript));
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
@@ -284,7 +284,7 @@ TEST(KvRecorded, WhatIsForgedIsNoCase) {
   EXPECT_LT(op(kRead, [](RecordedOp& o) { o.b = 1 << 20; }), all) << "more than is kept";
 }
 
-// A slot that is not there, and more tokens than there is room for: either status is right.
+// A slot that does not exist and more tokens than there is room for: either status is right.
 TEST(KvRecorded, CallsThatAreWrongInTwoWaysAreNoCase) {
   json config = kSmall;
   config.update(json{{"max_seqs", 1}, {"max_len", 4}});
@@ -315,8 +315,8 @@ TEST(KvRecorded, RowsThatAreNotFiniteAreNoCase) {
   }
 }
 
-// What forks share is known by where it was appended. That two sequences hold the same by chance is
-// no promise kept.
+// Whether forks share tokens depends on where these were appended. Two sequences with equal
+// contents by chance do not share.
 TEST(KvRecorded, OnlyForksShare) {
   const Drawn forks(scripted(kSmall, "create; new a; append a:3; fork a b; shared 2 a:1 b:1"));
   EXPECT_TRUE(Session(forks).taken());

@@ -11,13 +11,14 @@
 namespace assay::kv_cache {
 namespace {
 
-// Every token of every sequence and layer as a row of its own, by the most literal reading of the
+// Every token of every sequence and layer as its own row, by the most literal reading of the
 // script; sequences are numbered by the script's variables.
 class Witness {
  public:
   explicit Witness(const Drawn& drawn) : drawn_(drawn), c_(drawn.params().config[0]) {}
 
-  // The largest difference of the reference's o and lse from this one's, over the whole script.
+  // The largest difference between the reference's o and lse and this witness's, over the whole
+  // script.
   double worst() {
     const auto ops = drawn_.buffer(kOps).span<const Op>();
     for (std::size_t i = 0; i < ops.size(); ++i) step(ops[i], drawn_.reference().expected[i]);
@@ -103,7 +104,7 @@ class Witness {
     return c_.window < 0 || position < key + c_.window || key < c_.sinks;
   }
 
-  // A node sees what its path from the root would see if the path were all that follows the prefix.
+  // A node sees what it would see if only its path from the root followed the prefix.
   void attend_tree(const Op& op, const std::int64_t* pool, const Attended& reference) {
     const std::int64_t* parent = pool + 2 * op.n + 1;
     for (std::int64_t b = 0; b < op.n; ++b) {

@@ -193,7 +193,7 @@ TEST(KvChecker, RejectsUntouchedZeroAndNanOutputs) {
   }
 }
 
-// Outputs as a right implementation writes them, then one thing changed.
+// Outputs as a right implementation writes them, with one thing changed.
 class KvTampered : public ::testing::Test {
  protected:
   KvTampered()
@@ -268,7 +268,8 @@ TEST_F(KvTampered, MemoryLeftAtTheEnd) {
   EXPECT_FALSE(passes());
 }
 
-// What `bytes` says around a defragmentation that left `live` of 4000 live and `held` held.
+// Whether `bytes` is accepted around a defragmentation that left `live` of 4000 live and `held`
+// held.
 bool accepts_compaction(std::int64_t live, std::int64_t held, const std::string& between = "") {
   const Drawn drawn(scripted({{"n_q", 1}, {"n_kv", 1}, {"D", 1}},
                              "create; new a; append a:2; bytes; defragment; " + between + "bytes"));
@@ -286,7 +287,7 @@ TEST(KvChecker, DefragmentationLeavesLittleMoreThanIsLive) {
   EXPECT_FALSE(accepts_compaction(4000, 5001 + KVC_LEFTOVER));
   EXPECT_TRUE(accepts_compaction(3000, 3000));
   EXPECT_FALSE(accepts_compaction(4001, 5000));
-  // Only what follows at once is judged.
+  // Only a `bytes` that follows at once is judged.
   EXPECT_TRUE(accepts_compaction(4001, 1 << 20, "len@0 a; "));
 }
 
@@ -327,13 +328,13 @@ TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
     for (const CaseSpec& c : cases)
       EXPECT_EQ(runner.run(c, 1).verdict, Verdict::unsupported) << c.name;
   }
-  // Where the call must fail, too.
+  // Also where the call must fail.
   EXPECT_EQ(runner.run(scripted(json::object(), "create; defragment!nullcache"), 1).verdict,
             Verdict::unsupported);
   EXPECT_EQ(runner.run(subject().case_named("fork_diverge"), 1).verdict, Verdict::ok);
 }
 
-// The plain implementation has nothing to move; this one has, and memory to give back.
+// The plain implementation has nothing to move; this one has, and can give memory back.
 TEST(KvOptional, SlabsThatAreEmptiedPassDefragmentation) {
   testing::DirectRunner runner(
       subject().name,

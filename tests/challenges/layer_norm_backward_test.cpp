@@ -100,7 +100,7 @@ testing::DirectRunner tuned() {
   return testing::DirectRunner(subject().name, testing::compile(source, subject().name));
 }
 
-// 32,000 terms of which every eighth is about the same, summed in 8 or 16 lanes.
+// 32,000 terms, of which every eighth is about the same, summed in 8 or 16 lanes.
 TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
   testing::DirectRunner runner = tuned();
   CaseSpec c = subject().case_named("basic");
@@ -113,7 +113,7 @@ TEST(LayerNormChecker, AdmitsPlainSumsOverALongRow) {
   }
 }
 
-// A row that is its own sum over rows: dgamma is off by what the mean and rstd are.
+// With one row, the sum over rows is that row: dgamma is off by as much as the mean and rstd are.
 TEST(LayerNormChecker, AdmitsInDgammaWhatAPlainSumOverALongRowIsOff) {
   testing::DirectRunner runner = tuned();
   CaseSpec c = subject().case_named("basic");

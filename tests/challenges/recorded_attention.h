@@ -1,4 +1,4 @@
-// What every attention challenge makes of recorded calls that are no case.
+// How every attention challenge treats recorded calls that are not valid cases.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace assay::testing {
 
-// Numbers of a forger: none makes the harness compute or allocate without bounds. `Params` is what
-// the adapter is told; its `p` are the fa_params.
+// Forged numbers: none makes the harness compute or allocate without bounds. `Params` are the
+// adapter's parameters; their `p` are the fa_params.
 template <class Params>
 void expect_forged_arguments_refused(const ChallengeUnderTest& subject) {
   const Filled filled(subject, "causal_64", 1);
@@ -39,7 +39,7 @@ void expect_forged_arguments_refused(const ChallengeUnderTest& subject) {
   EXPECT_TRUE(refused([](fa_params& p) { --p.Nk; })) << "the array is longer than that";
 }
 
-// `cu_k` is the handle of the ends of the sequences of keys.
+// `cu_k` is the handle of the buffer with the ends of the key sequences.
 inline void expect_only_ascending_lengths(const ChallengeUnderTest& subject, int cu_k) {
   CaseSpec spec = subject.case_named("causal_64");
   spec.params = {{"q_len", {3, 4}}, {"k_len", {5, 6}}, {"D", 32}};

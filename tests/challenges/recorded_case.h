@@ -1,5 +1,5 @@
-// What challenges make of recorded calls: the cases of a spec, written down as a witness does, come
-// back as cases with the same inputs.
+// How challenges turn recorded calls into cases: the cases of a spec, recorded as a witness does,
+// come back as cases with the same inputs.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace assay::testing {
 
-// The call that a case makes, in memory of its own.
+// The call that a case makes, in separate memory.
 class RecordedCase {
  public:
   explicit RecordedCase(const Filled& filled) : params_(filled.plan().params) {
@@ -30,7 +30,7 @@ class RecordedCase {
   }
   RecordedCase(const RecordedCase&) = delete;
 
-  // Changes what the adapter is told.
+  // Changes the adapter's parameters.
   template <class Params, class Change>
   void with(Change change) {
     Params params;
@@ -49,8 +49,8 @@ class RecordedCase {
   std::vector<std::string> arrays_;
 };
 
-// Whether it comes back as a case. Its inputs then must be those of the call, but for the handles
-// that the adapter alone knows.
+// Whether the case comes back. If so, its inputs must be those of the call, except for the handles
+// that only the adapter knows.
 inline bool comes_back(const ChallengeUnderTest& subject, const CaseSpec& c,
                        const std::set<int>& of_the_adapter) {
   const Filled filled(subject, c, 3);
@@ -79,8 +79,8 @@ inline bool comes_back(const ChallengeUnderTest& subject, const CaseSpec& c,
   return true;
 }
 
-// The names of the cases with a right answer that do not come back; of those without one none may.
-// Drawn, timed and sparse ones, and those of resources, are not tried.
+// The names of the cases with a right answer that do not come back; a case without one must never
+// come back. Drawn, timed, sparse and resource cases are not tried.
 inline std::set<std::string> not_recorded(const ChallengeUnderTest& subject,
                                           const std::set<int>& of_the_adapter = {}) {
   std::set<std::string> names;

@@ -1,5 +1,5 @@
-// What the tests of ternary training share: a case drawn from a seed, and a decoder of blobs that
-// is written from their description.
+// Shared by the tests of ternary training: a case drawn from a seed, and a decoder of blobs that is
+// written from their description.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Drawn : public testing::Filled {
   const TernReference& reference() const { return reference_as<TernReference>(); }
 };
 
-// Bits as the description counts them: code j is bits 2j and 2j + 1 of the 256 after the scale.
+// Bits numbered as in the description: code j is bits 2j and 2j + 1 of the 256 after the scale.
 inline Vector decode(const std::uint8_t* block) {
   const int exponent = block[1] >> 2 & 31, fraction = (block[1] & 3) * 256 + block[0];
   const double s = exponent == 0 ? fraction * std::pow(2.0, -24)
@@ -42,7 +42,7 @@ inline Vector decode(const std::uint8_t* block) {
   return w;
 }
 
-// All weights of a blob in its order.
+// All weights of a blob, in its order.
 inline Vector decode_all(const tt_config& config, std::span<const std::uint8_t> blob) {
   const auto norms = static_cast<std::size_t>(config.L * (2 * config.d + 2 * config.hd) + config.d);
   Vector w;

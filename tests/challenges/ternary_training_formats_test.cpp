@@ -1,5 +1,5 @@
-// Blocks, plain and dense, what is counted in them, and the references of the optional functions,
-// each against its description.
+// Blocks, plain and dense, the statistics of blocks, and the references of the optional functions,
+// each checked against its description.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ TEST(TernaryBlocks, IllegalOnesAreRefused) {
   }
 }
 
-// Weight j's code in a dense block, from where the format says that it stands: digit n of a byte is
-// what floor(3 u) is when u, the byte as a fraction of 256, has been tripled n times modulo 1.
+// The code of weight j in a dense block, read from where the format puts it: digit n of a byte is
+// floor(3 u), after u, the byte as a fraction of 256, has been tripled n times modulo 1.
 int dense_code(const std::uint8_t* block, int j) {
   int byte, digit;
   if (j < 80) {
@@ -84,8 +84,8 @@ TEST(TernaryDense, HoldsTheCodesWhereTheFormatHasThem) {
   }
 }
 
-// Bytes by hand: all zeros of weights are 11111 in base 3, 121, and 256 * 121 / 243 = 127.5; the
-// last bytes have 11110, 120: 126.4. All positive: 242, 254.9; 240, 252.8.
+// Bytes computed by hand. All weights zero: 11111 in base 3 is 121, and 256 * 121 / 243 = 127.5;
+// the last bytes have 11110, 120: 126.4. All weights positive: 242, 254.9; 240, 252.8.
 TEST(TernaryDense, KnownBytes) {
   for (const auto& [code, byte, last] : {std::tuple{0, 0, 0}, {1, 128, 127}, {2, 255, 253}}) {
     std::uint8_t block[34] = {0x34, 0x12}, dense[28];
@@ -146,7 +146,7 @@ TEST(TernaryBf16, ReferenceIsTheSumOfTheRoundedInputs) {
   }
 }
 
-// Counted over an array of all weights, column by column and row by row.
+// Counted over an array of all weights, by column and by row.
 TEST(TernaryStatistics, AgreeWithADirectCount) {
   for (const char* name : {"counts", "counts_alone"}) {
     const CaseSpec& c = subject().case_named(name);

@@ -1,5 +1,5 @@
-// The corpus's floor against a predictor that reads only the prefix, and the distance of languages
-// against one that counts.
+// The corpus's floor against a predictor that reads only the prefix, and the distance between
+// languages against one that counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace assay::ternary_training {
 namespace {
 
-// Counts what follows what in the state that the visible prefix shows (a mark, the place in a
-// block, the open brackets, the class of the last word) over many documents. If the costs that the
-// generator logs are those of the true distribution, the predictor of counts comes to the same
-// mean, kind by kind.
+// Counts the successors in each state that the visible prefix shows (a mark, the place in a block,
+// the open brackets, the class of the last word) over many documents. If the costs that the
+// generator logs are those of the true distribution, the counting predictor reaches the same mean
+// for each kind.
 TEST(TernaryLanguage, FloorIsTheEntropyGivenThePrefix) {
   const nlohmann::json corpus = {{"classes", 3}, {"words", 4},    {"names", 5},
                                  {"defined", 2}, {"brackets", 2}, {"depth", 2}};
@@ -91,9 +91,9 @@ TEST(TernaryLanguage, FloorIsTheEntropyGivenThePrefix) {
 
 using Counts = std::vector<std::vector<double>>;
 
-constexpr std::size_t kTokens = 64;  // of a document
+constexpr std::size_t kTokens = 64;  // per document
 
-// What follows what: `row_of` maps the place of a token to its row, or -1.
+// Counts successors: `row_of` maps the place of a token to its row, or to -1.
 template <typename RowOf>
 Counts count(const Language& language, std::size_t rows, std::size_t first, std::size_t columns,
              RowOf row_of) {
@@ -162,7 +162,7 @@ TEST(TernaryLanguage, NothingIsLostOnItself) {
   EXPECT_EQ(nats_lost(*language, *language), 0);
 }
 
-// With three classes there are twelve chains of them: single draws meet the own one.
+// With three classes there are twelve chains: single draws hit the language's own one.
 TEST(TernaryLanguage, ForeignOnesAreFar) {
   const nlohmann::json corpus = {
       {"classes", 3}, {"words", 4}, {"names", 5}, {"defined", 2}, {"brackets", 2}};

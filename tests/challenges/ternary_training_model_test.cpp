@@ -1,4 +1,4 @@
-// The model, its gradients and what it generates against a forward pass written here.
+// The model, its gradients and its generated text, against a forward pass written here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ namespace plain {
 namespace assay::ternary_training {
 namespace {
 
-// The forward pass over an array of all weights in the blob's order, one number at a time.
+// The forward pass on an array of all weights in the blob's order, one number at a time.
 class Witness {
  public:
   Witness(const tt_config& c, const Vector& weights) : c_(c), w_(weights) {}
@@ -170,7 +170,7 @@ void* allocate(assay_ctx*, std::size_t bytes, std::size_t align, int) {
 }
 void release(assay_ctx*, void* p) { std::free(p); }
 
-// d is one block wide, the rest as small as can be; two layers, grouped heads.
+// d is one block wide, the rest is as small as possible; two layers, grouped heads.
 tt_config small_config(int tied) {
   return {sizeof(tt_config), 11, 128, 2, 8, 4, 16, 128, 6, tied, 50.0f, 1e-6f};
 }
@@ -194,7 +194,7 @@ TEST(TernaryGradients, AgreeWithCentralDifferences) {
     Vector wide(weights.begin(), weights.end());
     Witness witness(c, wide);
     EXPECT_NEAR(loss, witness.loss(tokens), 1e-5);
-    // Some of every matrix and of every norm.
+    // Some weights of every matrix and of every norm.
     for (std::size_t i = 5; i < n; i += i < static_cast<std::size_t>(layout.matrices) ? 9973 : 37) {
       const double old = wide[i], h = 1e-4;
       wide[i] = old + h;
@@ -226,8 +226,8 @@ TEST(TernaryModel, AgreesWithTheWitness) {
   }
 }
 
-// The greedy continuation by the witness, which sees whole documents, passes; so does no other
-// token, but for one that is as good; and the documents are no single token over and over.
+// The witness's greedy continuation, computed from whole documents, passes. No other token passes,
+// except an equally good one. The documents do not repeat one single token.
 TEST(TernaryGeneration, AcceptsTheWitnessAlone) {
   using namespace generation;
   const CaseSpec& c = subject().case_named("generate_on");
@@ -269,7 +269,7 @@ TEST(TernaryGeneration, AcceptsTheWitnessAlone) {
   }
 }
 
-// One bit of difference is too much, and equal blobs of an untrained model are not enough.
+// One differing bit is too much, and equal blobs of an untrained model are not enough.
 TEST(TernaryTrainPart, AsksForTheSameBytesAndForAModel) {
   const CaseSpec& c = subject().case_named("resumed");
   Drawn drawn(c, 1);

@@ -1,4 +1,4 @@
-// What becomes of recorded calls: those of formats and linear layers come back as cases.
+// Recorded calls as cases: those of formats and linear layers come back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ CaseSpec made(json params) {
   return spec;
 }
 
-// Whether the case is one still when its inputs are those that `change` leaves.
+// Whether the call is still a case with the inputs that `change` leaves.
 template <class Change>
 bool taken(const CaseSpec& spec, int handle, Change change) {
   const Drawn drawn(spec, 1);
@@ -79,7 +79,7 @@ TEST(TernaryRecorded, NumbersWithoutBoundAreNoCase) {
   EXPECT_FALSE(taken(layer, linear::kX, set(1e30f)));
 }
 
-// The mean that becomes the scale is a sum, and another order may give another one.
+// The mean that becomes the scale is a sum, which another order may round differently.
 TEST(TernaryRecorded, AScaleThatTheOrderOfTheSumDecidesIsNoCase) {
   const CaseSpec spec = made({{"entry", "quantize"}, {"rows", 1}, {"cols", 128}});
   const auto block = [&](float first, float second, float others) {
@@ -125,7 +125,7 @@ TEST(TernaryRecorded, SizesOfAForgerAreNoCase) {
   EXPECT_FALSE(config([](tt_config& c) { c.d = c.hd = c.Hq = c.L = 1 << 16; }));
 }
 
-// However a sum of like values is ordered, it is right.
+// A sum of equal values is right in whatever order it is added.
 TEST(TernaryRecorded, ALongSumIsHeldToABoundOfEveryOrder) {
   const Drawn drawn(made({{"entry", "linear"}, {"M", 1}, {"rows", 1}, {"cols", 4096}}), 1);
   const testing::RecordedCase recorded(drawn);

@@ -49,8 +49,8 @@ TEST(TernaryGenerator, DependsOnTheSeedAlone) {
   }
 }
 
-// Plain blocks are the same by a mean in fp32 that was never rounded to binary16: only traps, which
-// say so, fail an answer for that.
+// Plain blocks are the same with a mean in fp32 that was never rounded to binary16: only traps,
+// which say so, fail an answer for that.
 TEST(TernaryGenerator, PlainBlocksDoNotDependOnRounding) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     for (const char* name : {"quantize", "one_row", "group_rows"}) {
@@ -89,7 +89,7 @@ TEST(TernaryGenerator, HidesTheSecondPrompt) {
   EXPECT_EQ(plan.buffers[generation::kMoreTokens].phase, 1);
 }
 
-// A layer of which some rows are judged one by one, with right outputs.
+// A layer in which some rows are judged one by one, with right outputs.
 class LargeLayer : public Drawn {
  public:
   LargeLayer() : Drawn(small(), 5) {
@@ -135,7 +135,7 @@ TEST(TernaryLargeLayer, ASingleWrongElementIsFoundWhereverItIs) {
     const auto out = layer.buffer(linear::kY + i % 3).span<float>();
     float& element = out[static_cast<std::size_t>(random.below(std::ssize(out)))];
     const float right = element;
-    element = right + (i % 2 == 0 ? 0.3f : -0.3f);  // of results of about 16
+    element = right + (i % 2 == 0 ? 0.3f : -0.3f);  // results are about 16
     EXPECT_FALSE(layer.check().pass) << i;
     element = right;
   }
@@ -152,7 +152,7 @@ TEST(TernaryLargeLayer, WrongRowsThatCancelAreFound) {
   EXPECT_TRUE(layer.check().pass);
 }
 
-// A plain sum in fp32, one term after the other, is far from the bound.
+// A plain running sum in fp32 stays far from the bound.
 TEST(TernaryLargeLayer, PlainSumsPass) {
   const LargeLayer layer;
   const auto dw = layer.buffer(linear::kDw).span<float>();
@@ -168,7 +168,7 @@ TEST(TernaryLargeLayer, PlainSumsPass) {
   EXPECT_TRUE(layer.check().pass) << layer.check().detail;
 }
 
-// What the worker sees does not tell which rows are judged one by one.
+// The worker's view does not reveal which rows are judged one by one.
 TEST(TernaryLargeLayer, TheSecretAloneChoosesTheRows) {
   const LargeLayer layer;
   EXPECT_GE(layer.plan().buffers[linear::kSecret].phase, layer.plan().phases);
@@ -187,8 +187,8 @@ TEST(TernaryLargeLayer, TheSecretAloneChoosesTheRows) {
   EXPECT_NE(rows(), before);
 }
 
-// The documents that a model is judged by follow from the judging seed alone, the language from the
-// inputs'.
+// The documents that judge a model follow from the judging seed alone; the language follows from
+// the inputs' seed.
 TEST(TernaryGenerator, HeldOutDocumentsDoNotFollowFromTheInputs) {
   const Drawn drawn(subject().case_named("train"), 1);
   const auto draw = [&](std::uint64_t inputs, std::uint64_t judging) {
@@ -206,7 +206,7 @@ TEST(TernaryTimedTraining, AsksForWhatCountsDoNotTell) {
   for (const char* kind : {"words", "copy", "markers"}) {
     EXPECT_GE(c.params.at("least_closure").at(kind).get<double>(), 0.4) << kind;
   }
-  // A second look at a document costs time.
+  // Looking at a document twice costs time.
   EXPECT_EQ(shape_of(c).call.n_docs * shape_of(c).call.config.T, c.params.at("max_tokens"));
 }
 
@@ -228,7 +228,7 @@ TEST(TernaryExamples, CoverEveryTrap) { testing::expect_traps_covered(subject())
 
 class TernaryBaseline : public ::testing::TestWithParam<const char*> {};
 
-// Long ones run alone in a graded run.
+// Long cases run alone in a graded run.
 TEST_P(TernaryBaseline, PassesEveryUntimedCase) {
   testing::DirectRunner runner(subject().name,
                                testing::compile(subject().file(GetParam()), subject().name));

@@ -32,7 +32,7 @@ class CheckFixture {
     s.sources = {{main_file(language), "answer"}};
     return s;
   }
-  // An answer that fails these cases so, and is right in all others.
+  // The answer fails these cases in this way, and is right in all others.
   void fails(const std::string& name, const testing::Answer& how) {
     failures_[name] = how;
     world_.libraries["answer"].run = [this](const std::string& case_name, int) {
@@ -61,7 +61,7 @@ inline CaseSpec quick_case(const std::string& name, CaseGroup group = CaseGroup:
   return c;
 }
 
-// What public_spec() gives.
+// The result of public_spec().
 inline ChallengeSpec public_copying() {
   ChallengeSpec spec = testing::spec_with({quick_case("public_plain"),
                                            quick_case("public_more", CaseGroup::completeness),

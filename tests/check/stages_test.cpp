@@ -25,7 +25,7 @@ CaseResult result_of(const std::string& name, CaseGroup group, Verdict verdict) 
   return r;
 }
 
-// Writes down what it was asked to do.
+// Records the steps that it is asked to run.
 struct ScriptedSteps final : StageSteps {
   CellResult build() override {
     log.emplace_back("build");

@@ -1,4 +1,5 @@
 """`assay add`, from a model's reply to the board: extraction, attempts, facts about who answered.
+
 Usage: add_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json

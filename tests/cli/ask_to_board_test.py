@@ -1,4 +1,5 @@
 """The whole way: models with canned answers of varying quality are asked, graded and ranked.
+
 Usage: ask_to_board_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import hashlib

@@ -1,4 +1,5 @@
 """Every tier of isolation, in the surroundings that people have, against the attacks that it promises to stop.
+
 Usage: attack_tiers_test.py ASSAY ROOT [--in SURROUNDINGS]... [arguments for assay attack]. Without arguments
 the whole suite runs in each, which takes hours; with --fast, half an hour. Needs root. Surroundings that this
 machine does not permit are reported and left out; if only one is left, the test is skipped (77).

@@ -1,5 +1,6 @@
 """Drives the real program the way a container runs it by default: as root in a folder that is closed to others,
 without namespaces. Skipped (77) if no such surroundings can be made.
+
 Usage: container_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json

@@ -1,5 +1,6 @@
 """Tests shipped with answers in CUDA, test.cu, run on right and wrong implementations on the simulated GPU.
 Skipped without nvcc.
+
 Usage: cuda_own_tests_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json

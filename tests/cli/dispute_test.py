@@ -1,5 +1,6 @@
 """A shipped implementation that counts as right but is wrong, tests of submissions that find it, and tests that are
 wrong.
+
 Usage: dispute_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json

@@ -1,4 +1,5 @@
 """What `assay doctor` reports about a real GPU, on a driver that simulates one.
+
 Usage: doctor_test.py ASSAY ROOT DRIVER MANAGEMENT [unittest arguments]. Uses only the standard library.
 """
 import json

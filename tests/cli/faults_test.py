@@ -1,6 +1,8 @@
 """The system fails under the real program, which says what failed, why and what to do, and loses nothing.
+
 A preloaded library injects the faults (tests/support/faulty_system.c), so that neither root nor mounts are
 needed. Faults that it cannot inject are tested in a mount namespace, and skipped where there is none.
+
 Usage: faults_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import ctypes

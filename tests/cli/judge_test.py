@@ -1,4 +1,5 @@
 """assay judge against a server of the protocol: opinions are kept beside scores and never enter them.
+
 Usage: judge_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import copy

@@ -1,4 +1,5 @@
 """Grades a par kernel as a user would: every case passes, and timed cases move no more bytes than they must.
+
 Usage: kernels_test.py ASSAY ROOT CHALLENGE [unittest arguments]. Skipped (77) without nvcc.
 """
 import json

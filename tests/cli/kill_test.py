@@ -1,4 +1,5 @@
 """Kills `assay run` at random moments, hundreds of times, and resumes it: nothing that was finished is lost.
+
 Usage: kill_test.py ASSAY ROOT [KILLS]. Uses only the standard library. Takes some minutes.
 """
 import hashlib

@@ -1,6 +1,8 @@
 """Many answers in one run: what a cell costs beyond its build and its cases, and whether memory grows.
+
 All answers are tiny and alike, so almost nothing but the harness is measured. The cost of a cell is
 printed; with --strict it must also be less than 100 ms, which only an idle machine can promise.
+
 Usage: load_test.py ASSAY ROOT [MODELS] [--strict]. Uses only the standard library.
 """
 import pathlib

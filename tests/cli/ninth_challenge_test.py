@@ -1,4 +1,5 @@
 """A ninth challenge is just a folder: the build finds it, and the program checks and grades answers to it.
+
 Usage: ninth_challenge_test.py ASSAY TREE CMAKE GENERATOR. TREE is the source tree with the folder vector_sum among
 its challenges, ASSAY a program built from it. Uses only the standard library.
 """

@@ -1,4 +1,5 @@
 """`assay report` on copies of the shipped board: which files it writes, and which it refuses to write.
+
 Usage: report_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import json

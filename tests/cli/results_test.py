@@ -1,4 +1,5 @@
 """Drives the commands that read and change results, on handmade boards: nothing is measured.
+
 Usage: results_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import copy

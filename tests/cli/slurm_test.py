@@ -1,5 +1,7 @@
 """assay slurm, driven from outside, against small programs that stand in for Slurm's.
+
 Usage: slurm_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
+
 The programs are this file under the names sbatch, squeue, sacct and scancel. They keep their jobs in the folder
 $FAKE. $FAKE/lives.json sets the fate of each task: for each "JOB_SHARD" a list of states, one per call of squeue;
 the last one stays. "done": the shard's results are there, and its mark; a state with "exit=N" leaves that mark.

@@ -1,4 +1,5 @@
 """Stops the real program with signals and closed pipes: it ends cleanly, says what is kept, and can be resumed.
+
 Usage: stop_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import fcntl

@@ -1,4 +1,5 @@
 """The task that a model is given is complete: every challenge, both languages.
+
 Usage: task_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import hashlib

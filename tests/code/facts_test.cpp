@@ -23,7 +23,7 @@ TEST(CodeFacts, AreThoseOfAllFiles) {
   EXPECT_EQ(facts->functions, 3);
   EXPECT_EQ(facts->longest, (CodePlace{"g", "submission.cpp", 2, 5}));
   EXPECT_EQ(facts->deepest, (CodePlace{"h", "submission.cpp", 7, 2}));
-  EXPECT_EQ(facts->most_complex, (CodePlace{"g", "submission.cpp", 2, 3}));  // as h, and first
+  EXPECT_EQ(facts->most_complex, (CodePlace{"g", "submission.cpp", 2, 3}));  // same as h, but first
   EXPECT_FALSE(facts->warnings);
 }
 

@@ -8,7 +8,7 @@
 namespace assay::sources {
 namespace {
 
-// "name:line lines/complexity/nesting", a blank between two.
+// "name:line lines/complexity/nesting" per function, separated by blanks.
 std::string read(std::string_view source) {
   std::string text;
   for (const Function& f : functions_of(source)) {
@@ -18,10 +18,10 @@ std::string read(std::string_view source) {
   return text;
 }
 
-// Of the one function whose body this is: "complexity/nesting".
+// "complexity/nesting" of the one function with this body.
 std::string body(const std::string& statements) {
   const auto found = functions_of("void f() {\n" + statements + "\n}\nvoid last() {}\n");
-  // Whatever the body is, it ends where it ends.
+  // Whatever the body, its end must be found.
   if (found.size() != 2 || found[1].name != "last" || found[1].lines != 1) return "not understood";
   return fmt::format("{}/{}", found[0].complexity, found[0].nesting);
 }
@@ -134,7 +134,7 @@ TEST(Functions, DirectivesAreNoCode) {
   EXPECT_EQ(read("#endif\n#else\nint f() { return 0; }\n"), "f:3 1/1/0");
 }
 
-// What is no C++ takes linear time: squares of these lengths would take minutes.
+// Text that is not C++ takes linear time: quadratic time would mean minutes at these lengths.
 TEST(Functions, HostileTextIsReadInNoTime) {
   const auto many = [](std::string_view text, int times) {
     std::string all;

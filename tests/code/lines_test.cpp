@@ -17,7 +17,7 @@ TEST(Lines, AreCodeOrCommentOrBlank) {
 
 TEST(Lines, WhatLooksLikeACommentInAStringIsCode) {
   EXPECT_EQ(line_counts("f(\"// no\");\ng(\"/*\");\nh();\n"), (LineCounts{3, 0, 0}));
-  // Of a raw string every line that is not blank is code.
+  // In a raw string, every line that is not blank counts as code.
   EXPECT_EQ(line_counts("auto s = R\"(\n// a\n\n/* b\n)\";\n// c\n"), (LineCounts{4, 1, 1}));
 }
 
@@ -25,7 +25,7 @@ TEST(Lines, DirectivesAreCode) {
   EXPECT_EQ(line_counts("#include <a>\n#define A \\\n  1\n"), (LineCounts{3, 0, 0}));
 }
 
-// Lines of code that all differ.
+// Lines of code that are all different.
 std::string lines(int from, int count) {
   std::string text;
   for (int i = from; i < from + count; ++i) text += "x" + std::to_string(i) + " = 1;\n";
@@ -51,7 +51,7 @@ TEST(DuplicatedLines, SpacesCommentsAndLinesOfBracketsMakeNoDifference) {
   const std::string one = "if (a) {\n  b = 1;\n}\nc = 2;\nd = 3;\ne = 4;\nf = 5;\n";
   const std::string two =
       "if ( a )  // why\n{\nb=1;\n\n}\n// more\nc = 2;\nd = 3;\ne = 4;\nf = 5;\n";
-  // "if (a)" and "if (a) {" differ: five lines are left of the copy, one too few.
+  // "if (a)" and "if (a) {" differ, which leaves five copied lines: one too few.
   EXPECT_EQ(duplicated_lines({one, two}), 0);
   EXPECT_EQ(duplicated_lines({one + "g = 6;\n", two + "g = 6;\n"}), 12);
 }

@@ -7,7 +7,7 @@
 namespace assay::sources {
 namespace {
 
-// The tokens with a blank between two; directives in <>, with ! if they never hold.
+// The tokens, separated by blanks; directives in <>, with ! if they never hold.
 std::string cut(std::string_view source) {
   std::string text;
   for (const Token& t : tokens_of(source)) {

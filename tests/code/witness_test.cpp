@@ -1,5 +1,5 @@
-// What pmccabe, a program of others, makes of the same sources. It reads C and C++, and is lost in
-// some of CUDA and after some braces: what both name on the same line is compared.
+// The same sources as read by pmccabe, an independent program. It reads C and C++, but gets lost in
+// some CUDA and after some braces: only functions that both name on the same line are compared.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -79,7 +79,8 @@ TEST(Witness, PmccabeFindsTheSame) {
                       f.complexity, f.lines, seen->second.complexity, seen->second.lines);
     }
   }
-  // It counts no catch, and counts extern "C" and the first of several #if branches otherwise.
+  // pmccabe does not count catch, and counts extern "C" and the first of several #if branches
+  // differently.
   EXPECT_GE(both, witness.size() * 9 / 10);
   EXPECT_GE(complexity, both * 98 / 100) << differences;
   EXPECT_GE(lines, both * 98 / 100) << differences;

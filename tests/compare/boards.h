@@ -1,4 +1,4 @@
-// Boards whose scores are given, not measured.
+// Boards with given scores, not measured ones.
 #pragma once
 
 #include <initializer_list>

@@ -96,7 +96,7 @@ TEST(Field, AQuickAttemptDoesNotCountBesideAFullOne) {
   EXPECT_EQ(field.players[0].cells[1].count(), 1u);
 }
 
-// Boards are merged from anybody.
+// Boards may be merged from untrusted sources.
 TEST(Field, NonsenseOfABoardIsBounded) {
   Scoreboard board =
       given_board({{"m", 0, "1", 80}, {"m", 0, "2", 60}, {"m", 1, "", 50}, {"m", 2, "", 1e300}});

@@ -44,8 +44,8 @@ TEST(RankCorrelation, KnownValuesWithTies) {
   EXPECT_NEAR(*spearman_rho(List{1, 2, 3, 4, 5}, List{5, 6, 7, 8, 7}), 0.82078268166812329, 1e-15);
 }
 
-// Marks and scores with ties in both; by an enumeration of pairs, and by Pearson's correlation of
-// ranks in Python's statistics.
+// Marks and scores with ties in both. Expected values from an enumeration of pairs, and from
+// Pearson's correlation of ranks in Python's statistics module.
 TEST(RankCorrelation, MarksAndScores) {
   const List marks{7, 7, 3.5, 9, 4, 4, 4, 1, 10, 6}, scores{59, 91, 59, 95, 20, 80, 33, 0, 88, 60};
   EXPECT_NEAR(*kendall_tau_b(marks, scores), 0.6121460921524144, 1e-15);

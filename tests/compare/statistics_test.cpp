@@ -46,7 +46,7 @@ TEST(Bootstrap, OfManyAttemptsItIsThatOfTheCentralLimitTheorem) {
   EXPECT_NEAR(e.interval.high, mean + half, 0.12 * half);
 }
 
-// Two attempts, d apart: a drawn mean deviates by 0 or d / 2, times sqrt(2).
+// Two attempts, d apart: the mean of a resample deviates by 0 or d / 2, times sqrt(2).
 TEST(Bootstrap, OfTwoAttemptsIsWidenedForItsSmallSample) {
   const Estimate e = mean_over_cells({{exact(40), exact(60)}});
   EXPECT_DOUBLE_EQ(e.value, 50);
@@ -54,7 +54,7 @@ TEST(Bootstrap, OfTwoAttemptsIsWidenedForItsSmallSample) {
   EXPECT_NEAR(e.interval.high, 50 + 10 * std::sqrt(2), 1e-9);
 }
 
-// All move together: the interval of the mean is as wide as theirs, not narrower.
+// All attempts move together: the interval of the mean is as wide as theirs, not narrower.
 TEST(Bootstrap, TimingsOfAllAttemptsAreDrawnTogether) {
   const Estimate e = mean_over_cells({{{50, {48, 52}}, {50, {48, 52}}}, {{50, {48, 52}}}});
   EXPECT_NEAR(e.interval.low, 48, 0.15);
@@ -86,7 +86,7 @@ TEST(Bootstrap, WilsonHasItsPublishedValues) {
 
 // --- pass@k --------------------------------------------------------------------
 
-// Of all ways to choose k of n attempts, the share with a success among them.
+// The share of all ways to choose k of n attempts that contain a success.
 double by_enumeration(unsigned n, unsigned c, unsigned k) {
   double hits = 0, all = 0;
   for (unsigned chosen = 0; chosen < 1u << n; ++chosen) {
@@ -130,7 +130,7 @@ TEST(PassAtK, OfAModelIsTheMeanOverChallenges) {
   EXPECT_TRUE(twice->interval.has_value());
   const auto thrice = pass_rate(field.players[0], goal_from("correct"), 3);
   EXPECT_EQ(thrice->value, 1);
-  EXPECT_FALSE(thrice->interval.has_value());  // nothing to draw from
+  EXPECT_FALSE(thrice->interval.has_value());  // nothing to resample
   EXPECT_FALSE(pass_rate(field.players[0], goal_from("correct"), 4).has_value());
   EXPECT_EQ(solved_challenges(field.players[0], goal_from("correct")), 2u);
 }
@@ -162,7 +162,7 @@ TEST(FastP, CountsAttemptsThatAreCorrectAndFaster) {
   EXPECT_NEAR(fast_p(m, Device::cpu, Reference::par, 1.2)->value, 0, 1e-12);  // more than p times
   EXPECT_NEAR(fast_p(m, Device::cpu, Reference::naive, 2)->value, 0.5 / 3, 1e-12);
   EXPECT_FALSE(fast_p(m, Device::cpu, Reference::floor, 1).has_value());
-  const auto mean = mean_speed(m, Reference::par);  // of correct ones, the best of each challenge
+  const auto mean = mean_speed(m, Reference::par);  // the best correct one of each challenge
   EXPECT_EQ(mean->answers, 1u);
   EXPECT_NEAR(mean->speed.value, 1.2, 1e-12);
   EXPECT_NEAR(mean->speed.interval.low, 0.9 * 1.2, 1e-12);
@@ -188,7 +188,7 @@ TEST(FastP, OnTheSimulatorParIsKnownWhereAKernelIs) {
   EXPECT_NEAR(speed_against(row, Reference::floor)->interval.high, 0.25, 1e-12);
   EXPECT_NEAR(speed_against(row, Reference::naive)->value, 8, 1e-12);
   EXPECT_NEAR(speed_against(row, Reference::par)->value, 0.5, 1e-12);
-  row.score.speeds[0].ratio_to_par = 0.25;  // by the floor itself
+  row.score.speeds[0].ratio_to_par = 0.25;  // limited by the floor itself
   EXPECT_FALSE(speed_against(row, Reference::par).has_value());
 }
 
@@ -204,8 +204,8 @@ TEST(FastP, OnTheCpuTheFloorIsKnownWhereItWasMeasured) {
 
 // --- Bradley and Terry -------------------------------------------------------------
 
-// At the most likely strengths the expected wins of everybody are those that happened; the phantom
-// counts as one tie.
+// At the most likely strengths, everybody's expected wins equal the actual ones; the phantom counts
+// as one tie.
 void expect_stationary(const std::vector<Strength>& all, const std::vector<Game>& games) {
   std::vector<double> surplus(all.size(), 0);
   for (const Game& g : games) {
@@ -213,7 +213,7 @@ void expect_stationary(const std::vector<Strength>& all, const std::vector<Game>
     surplus[g.a] += g.result - p;
     surplus[g.b] -= g.result - p;
   }
-  // Where the phantom stands below the mean: where its expected wins are half of its games.
+  // The phantom's place below the mean: where its expected wins are half of its games.
   const auto against_phantom = [&](std::size_t i, double shift) {
     return 1 / (1 + std::exp(-all[i].value - shift));
   };
@@ -291,7 +291,7 @@ TEST(BradleyTerry, GroupsThatNeverMetAreTold) {
   EXPECT_NE(all[0].group, all[2].group);
 }
 
-// One event, however many games: the interval must not claim what one challenge cannot tell.
+// One event, however many games: the interval must not claim more than one challenge can tell.
 TEST(BradleyTerry, FewGamesSayLittle) {
   const auto all = bradley_terry(2, {{0, 1, 1, 0}});
   EXPECT_EQ(all[0].rank, 1);

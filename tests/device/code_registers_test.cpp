@@ -28,7 +28,7 @@ TEST(CodeRegisters, OtherThingsTellNothing) {
   EXPECT_FALSE(is_machine_code(".version 8.0"));
 }
 
-// It comes from a process that is not trusted.
+// The code comes from an untrusted process.
 TEST(CodeRegisters, NoCodeLeadsBeyondItsEnd) {
   const std::string code = testing::machine_code({{"k", 84}, {"light", 8}});
   for (std::size_t bytes = 0; bytes < code.size(); ++bytes) registers_of(code.substr(0, bytes));

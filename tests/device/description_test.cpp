@@ -1,4 +1,4 @@
-// A GPU's description, on the doubles of the driver and of the management library.
+// A GPU's description, tested with the doubles of the driver and of the management library.
 #include "device/description.h"
 
 #include <gmock/gmock.h>

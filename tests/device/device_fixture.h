@@ -62,7 +62,8 @@ class ServerFixture {
     return control.report;
   }
   sim::Counters counters() const { return std::bit_cast<sim::Counters>(control.report.counters); }
-  // Two buffers of 16 bytes: an input of the phase, and an output one element off.
+  // Places two buffers of 16 bytes: an input of the phase, and an output that is off by one
+  // element.
   void place(int input_phase = 0) {
     control.buffers = 2;
     control.buffer[0] = {256, 16, 0, input_phase, false, 0};

@@ -1,4 +1,4 @@
-// Speeds that are measured on the driver's double are those that the double is made with.
+// Speeds measured on the driver's double equal those that the double is built with.
 #include "device/gpu_speed.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kBytes = 8 << 20;
-constexpr std::uint32_t kMultiprocessors = 2;  // the fewer, the less is simulated
+constexpr std::uint32_t kMultiprocessors = 2;  // the fewer, the less work to simulate
 
 class GpuSpeedTest : public ::testing::Test {
  protected:
@@ -50,7 +50,7 @@ TEST_F(GpuSpeedTest, WhatFailsIsNoSpeed) {
   gpu::reset_double();
   HardwareGpu gpu(gpu::double_path(), kBytes);
   EXPECT_THROW(copy_bytes_per_s(gpu, 2 * kBytes), std::runtime_error) << "more than there is";
-  // The flush of the cache launches too: the second launch is the kernel's.
+  // The flush of the cache is a launch too, so the second launch is the kernel's.
   ASSERT_EQ(gpu::set_faults("cuLaunchKernel:719@2"), 0);
   EXPECT_THROW(bf16_flops_per_s(gpu, kMultiprocessors), std::runtime_error);
 }

@@ -1,4 +1,4 @@
-// The state of a GPU, line by line, on the double of the management library.
+// The state of a GPU, line by line, tested with the double of the management library.
 #include "device/gpu_watcher.h"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// A real GPU as the device process serves it, on the driver that simulates one.
+// A real GPU as the device process serves it, tested with the driver that simulates one.
 #include "device/hardware_gpu.h"
 
 #include <cstring>
@@ -64,7 +64,7 @@ TEST_F(HardwareGpuTest, WorkersAreToldWhichCodeItRuns) {
   EXPECT_EQ(start().page().architecture, 90u);
 }
 
-// The double charges 3 us for a launch, and nothing for what the harness does.
+// The double charges 3 us per launch, and nothing for the harness's own work.
 TEST_F(HardwareGpuTest, WhatIsMeasuredIsTheSubmissionsWork) {
   ServerFixture& f = start();
   EXPECT_EQ(f.stop().seconds, 0);
@@ -125,7 +125,7 @@ TEST_F(HardwareGpuTest, VariablesOfModulesAreMemory) {
   EXPECT_EQ(f.call(call, "no such").bytes, 0u);
 }
 
-// As on hardware: the launch succeeds, and whoever waits for it learns of it.
+// As on hardware, the launch succeeds, and the fault shows when something waits for it.
 TEST_F(HardwareGpuTest, AFaultEndsTheGpuForGoodAndIsReported) {
   ServerFixture& f = start();
   const std::uint32_t put = f.kernel(f.load(), "put");
@@ -199,8 +199,8 @@ TEST_F(HardwareGpuTest, WhatTheDriverDoesNotSayIsNotInvented) {
   }
 }
 
-// Whatever a driver's function fails with, the first time or later: nothing hangs, no time is told
-// for work that was not done, and the failure is reported.
+// Whatever error a driver function returns, the first time or later: nothing hangs, no time is
+// reported for work that was not done, and the failure is reported.
 TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
   const auto use = [] {
     ServerFixture f(std::make_unique<HardwareGpu>(double_path(), kBytes));
@@ -214,7 +214,8 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
     return read && report.findings == 0 && report.seconds > 0;
   };
   ASSERT_TRUE(use());
-  // Not called, or what they say does not matter: texts, names, and bounds of parameters.
+  // Functions that are not called, or whose results do not matter: texts, names, and bounds of
+  // parameters.
   const auto matters = [](std::string_view name) {
     for (const std::string_view other :
          {"cuGetErrorName", "cuGetErrorString", "cuDeviceGetName", "cuDeviceGetPCIBusId",

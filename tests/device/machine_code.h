@@ -1,4 +1,4 @@
-// Machine code as far as registers are concerned: an ELF file without code.
+// Machine code that holds only register counts: an ELF file without code.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@ void append(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Of kernels and the registers of each. Sections: none, names, symbols, names of symbols, .nv.info.
+// For kernels, given with their register counts. Sections: none, names, symbols, names of symbols,
+// .nv.info.
 inline std::string machine_code(const std::vector<std::pair<std::string, std::uint32_t>>& kernels) {
   std::string symbol_names(1, '\0'), symbols(24, '\0'), information;
-  append(information, std::uint32_t{0x00011201});  // one that has no value of its own
+  append(information, std::uint32_t{0x00011201});  // an attribute without a value
   for (std::uint32_t i = 0; i < kernels.size(); ++i) {
     append(symbols, static_cast<std::uint32_t>(symbol_names.size()));
     symbols.append(20, '\0');
@@ -56,7 +57,7 @@ inline std::string machine_code(const std::vector<std::pair<std::string, std::ui
       "ELF\x02\x01",
       6);
   header.resize(40, '\0');
-  append(header, std::uint64_t{64 + body.size()});  // where the table of sections is
+  append(header, std::uint64_t{64 + body.size()});  // offset of the section table
   header.resize(64, '\0');
   const std::uint16_t counts[] = {64, static_cast<std::uint16_t>(parts.size()), 1};
   std::memcpy(header.data() + 58, counts, sizeof counts);

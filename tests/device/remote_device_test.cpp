@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using Status = sim::ModuleReply::Status;
 
-// The server answers in a thread of its own until the end.
+// The server answers in a separate thread until the end.
 class RemoteDeviceTest : public ::testing::Test {
  protected:
   RemoteDeviceTest() : line_(pair()), remote_(fixture_.link(), line_[0]) {
@@ -94,7 +94,7 @@ TEST_F(RemoteDeviceTest, ACopyThatDoesNotFitChangesNothing) {
   EXPECT_FALSE(remote_.read(out, a));
 }
 
-// What the first operation of a stream is that knows of no other.
+// The first operation of a stream, which knows of no other stream.
 sim::Operation first_in(std::uint32_t stream, const char* call) {
   sim::Operation o{stream, 1, sim::Clock(stream + 1), call, "stream " + std::to_string(stream)};
   o.clock[stream] = 1;
@@ -146,7 +146,7 @@ TEST_F(RemoteDeviceTest, AllocationsInAStreamRaceToo) {
   EXPECT_THAT(fixture_.stop().first_finding, HasSubstr("cudaMallocAsync writes them"));
 }
 
-// Whoever gets it next in another stream has nothing to do with it.
+// The next owner of freed memory, in another stream, does not race with the previous one.
 TEST_F(RemoteDeviceTest, FreedMemoryHasNoHistory) {
   constexpr std::uint64_t kHalf = ServerFixture::kMemory / 2 + 4096;
   for (std::uint32_t stream = 1; stream < 4; ++stream) {

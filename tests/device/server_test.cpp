@@ -48,7 +48,7 @@ TEST(DeviceServer, BuffersGoInAndOutputsComeBack) {
   EXPECT_EQ(f.control.changed, -1);
 }
 
-// Copied from memory that nothing wrote: known when the output is collected.
+// Copied from memory that was never written: reported when the output is collected.
 TEST(DeviceServer, AnOutputOfUndefinedValuesIsNamed) {
   constexpr std::string_view kCopy = R"(
 .version 8.0
@@ -65,7 +65,7 @@ TEST(DeviceServer, AnOutputOfUndefinedValuesIsNamed) {
   EXPECT_EQ(f.stop().findings, 0u);
   f.order(Order::collect);
   EXPECT_THAT(f.control.undefined, HasSubstr("uninitialised read in copy"));
-  // The next case has none.
+  // The next case has no such values.
   f.place();
   f.start();
   f.stop();
@@ -188,7 +188,7 @@ TEST(DeviceServer, AllModulesTogetherHaveALimit) {
   EXPECT_EQ(taken, 4u);
 }
 
-// Not "needs a GPU", which would be no failure: no GPU could do it.
+// The verdict is not "needs a GPU", which would be no failure: no GPU could run it.
 TEST(DeviceServer, WhatNoGpuHasRoomForIsAFinding) {
   ServerFixture f;
   f.start();
@@ -201,7 +201,7 @@ TEST(DeviceServer, WhatNoGpuHasRoomForIsAFinding) {
   EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("no room"));
   EXPECT_STREQ(f.control.report.unsupported, "");
   f.start();
-  // Calls itself with many values alive.
+  // Calls itself with many live values.
   f.launch(f.kernel(f.load(kPtxDeep), "deep"), "");
   EXPECT_THAT(f.stop().first_finding, HasSubstr("call stack"));
 }
@@ -292,7 +292,7 @@ TEST(DeviceServer, WrongMessagesAreRefused) {
   EXPECT_EQ(f.page().answer.ok, 0u);
 }
 
-// Whatever comes over the link, the server answers and the buffers of the case stay readable.
+// Whatever comes over the link, the server answers, and the case's buffers stay readable.
 TEST(DeviceServer, SurvivesAnyMessage) {
   ServerFixture f(20'000);
   f.place();

@@ -16,7 +16,7 @@ using ::testing::StrEq;
 class SimulatedGpuTest : public ::testing::Test {
  protected:
   sim::KernelId put() { return gpu_.kernel(gpu_.load_module(kPtx), "put"); }
-  // Of a kernel that takes so many registers.
+  // A kernel that uses that many registers.
   sim::KernelId put_of(std::uint32_t registers) {
     EXPECT_THROW(gpu_.load_module(testing::machine_code({{"put", registers}})), InvalidModule);
     return put();
@@ -62,7 +62,7 @@ TEST_F(SimulatedGpuTest, ACooperativeGridFitsAtOnce) {
 
 TEST_F(SimulatedGpuTest, WithoutMachineCodeRegistersAreNotKnown) {
   put_of(84);
-  const sim::KernelId kernel = put();  // another module, of which there was none
+  const sim::KernelId kernel = put();  // another module, for which there was none
   EXPECT_EQ(gpu_.resident_blocks(kernel, 1024, 0), std::nullopt);
   EXPECT_EQ(launch(kernel, 1024), LaunchStatus::ok);
 }

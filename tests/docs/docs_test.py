@@ -1,10 +1,10 @@
 """The documents tell the truth: their commands run, their links lead somewhere, their excerpts are real.
 
 Every line of every fenced `sh` block has a row in COMMANDS that says how it is run here: as it stands,
-or as something cheaper that stands for it. A line without a row fails, and so does a row without a line.
+or as something cheaper in its place. A line without a row fails, and so does a row without a line.
 
-Usage: docs_test.py ASSAY ROOT BUILD [--slow] [unittest arguments]. With --slow only the rows that are
-slow are run. Uses only the standard library.
+Usage: docs_test.py ASSAY ROOT BUILD [--slow] [unittest arguments]. With --slow only the slow rows are run.
+Uses only the standard library.
 """
 import collections
 import functools
@@ -30,35 +30,35 @@ README_BYTES, COLUMNS = 10_000, 100
 
 # How a row is run: `command` in a copy of the tree ("" means as documented), with one of these exit statuses.
 Run = collections.namedtuple("Run", "command slow needs status", defaults=("", False, "", (0,)))
-# A file that the build knows how to make; here it is not made again.
+# A file that the build can make; it is not made again here.
 Target = collections.namedtuple("Target", "name")
-# Too long for a test of its own; another script is known to run it.
+# Too long for a test here; another script is known to run it.
 CalledBy = collections.namedtuple("CalledBy", "script")
 
-# In the source tree, with its build: the script installs, builds, runs and reports.
+# Runs in the source tree, with its build: the script installs, builds, runs and reports.
 DOUBLES = "--driver $DOUBLES/libcuda_double.so --management $DOUBLES/libnvidia-ml-double.so "
 ON_DOUBLE = f"build/assay gpu {DOUBLES}"
 RUN_SCRIPT = "cd $ROOT && scripts/run.sh --quick -m textbook -c layer_norm_backward --device cpu --results $TMP/run"
 ONE_EXAMPLE = "build/assay selftest --challenge layer_norm_backward --example wrong_eps_outside_root"
 
-# Two blocks, of which one defines what is asked for.
+# Two blocks, one of which defines the required functions.
 ANSWER = ("{ printf '```sh\\nmake\\n```\\n```cpp\\n'; cat submissions/textbook/kv_cache/submission.cpp; "
           "printf '```\\n'; } >answer.md && ")
 
 def asked(arguments):
-    """`assay ask` of the server in tests/ask/, one cheap task."""
+    """`assay ask` with the server in tests/ask/, for one cheap task."""
     return Run(f"python3 tests/ask/server.py build/assay ask --url {{url}} --model tiny --submissions $TMP/asked "
                f"-c layer_norm_backward {arguments}")
 
 
 def judged(arguments):
-    """`assay judge` of that server, on the shipped answers to one task."""
+    """`assay judge` with that server, on the shipped answers to one task."""
     return Run(f"python3 tests/ask/server.py build/assay judge --url {{url}} --model judge -c layer_norm_backward "
                f"{arguments}")
 
 
 def solved(agent, arguments):
-    """The documented command line, with an agent of that name that writes and does nothing else; one task."""
+    """The documented command line for one task, with an agent of that name that only writes an answer."""
     return Run(f"mkdir -p $TMP/bin && printf '#!/bin/sh\\necho \"// $*\" >>submission.cpp\\n' >$TMP/bin/{agent} && "
                f"chmod +x $TMP/bin/{agent} && PATH=$TMP/bin:$PATH build/assay solve --as {agent} "
                f"--submissions $TMP/solved -c layer_norm_backward {arguments} && "
@@ -67,7 +67,7 @@ def solved(agent, arguments):
 
 
 def served(command, needs=""):
-    """A service that the command finds at $URL."""
+    """Runs a service that the command finds at $URL."""
     return Run("rm -f $TMP/serving; build/assay serve --state $TMP/served --port 0 >$TMP/serving & server=$!; "
                "until URL=$(grep -o 'http://[^ ]*' $TMP/serving); do kill -0 $server || exit 1; sleep 0.05; done; " + command +
                "; status=$?; kill $server; wait $server; [ $? = 143 ] && exit $status", needs=needs)
@@ -144,7 +144,7 @@ COMMANDS = {
     "docs/file-formats.md": {
         "build/assay list --json": Run("build/assay list --json | python3 -m json.tool"),
         "build/assay doctor --json": Run(status=(0, 1)),
-        # The board that is shipped, and what is shipped of it.
+        # The shipped board, and shipped parts of it.
         "build/assay report --check": Run("build/assay --root $ROOT report --check"),
         "build/assay add my-model kv_cache answer.md": Run(
             ANSWER + "build/assay add my-model kv_cache answer.md --submissions $TMP/added"),
@@ -162,7 +162,7 @@ COMMANDS = {
             "build/assay grade submissions/textbook/layer_norm_backward/submission.cpp --quick --json "
             "--stages build,core,all,findings,time | python3 -m json.tool"),
     },
-    # There is no GPU here, or it is somebody else's: a driver that simulates one.
+    # There may be no free GPU here, so a driver that simulates one is used.
     "docs/gpu.md": {
         "build/assay run --device cuda": Run(
             ON_DOUBLE.replace(" gpu ", " run --device cuda ", 1) + "-m tuned -c layer_norm_backward --quick --results "
@@ -195,12 +195,12 @@ COMMANDS = {
         "build/assay doctor": Run(status=(0, 1)),
     },
     "docs/many-machines.md": {
-        # tests/cli/slurm_test.py and scripts/test-slurm.sh submit; here the order is made.
+        # tests/cli/slurm_test.py and scripts/test-slurm.sh submit; here only the array is made.
         "build/assay slurm --array 32 --partition cpu --time 2:00:00 -- --device cpu": Run(
             "build/assay slurm --array 32 --partition cpu --time 2:00:00 --dry-run -- --device cpu "
             "| grep -e '--exclusive --partition=cpu --time=2:00:00'"),
         "build/assay slurm --array 32 --nodes 8 --dry-run -- --device cpu": Run(),
-        # Two machines, which are this one, and an answer.
+        # Two machines, both of them this one, and an answer.
         "for i in 1 2 3; do ssh n$i assay/build/assay run --shard $i/3 --seed 7 --results part & done; wait": Run(
             "ssh() { shift; \"$@\" --costs results -m textbook -c layer_norm_backward --device cpu --quick; }; "
             "ln -sfn . assay; for i in 1 2; do ssh n$i assay/build/assay run --shard $i/2 --seed 7 "
@@ -223,7 +223,7 @@ COMMANDS = {
             "--as m-high --param reasoning_effort=high"),
         "build/assay ask --url http://localhost:8000/v1 --model m --samples 3 --temperature 0.6 --seed 1": asked(
             "--as sampled --samples 3 --temperature 0.6 --seed 1"),
-        # It runs the answers; tests/cli/ask_to_board_test.py does.
+        # This command runs the answers, as tests/cli/ask_to_board_test.py does.
         "build/assay ask --url http://localhost:8000/v1 --model m --as m-4-turns --turns 4": asked(
             "--as turns --turns 4 --dry-run"),
         "build/assay solve --as claude --prompt-stdin -- claude -p --allowedTools Bash,Edit,Read,Write": solved(
@@ -244,7 +244,7 @@ COMMANDS = {
             "echo no >answer2.md; python3 $ROOT/clients/python/assay_client.py $URL kv_cache answer2.md | grep ' 0.000 '"),
         "python3 benchmarks/serve_load.py build/assay .": Run(
             "python3 $ROOT/benchmarks/serve_load.py build/assay $ROOT --smoke", slow=True),
-        # The smoke run soaks for a moment as well.
+        # The smoke run also soaks for a moment.
         "python3 benchmarks/serve_load.py build/assay . --language cpp --soak 5000": Run(
             "python3 $ROOT/benchmarks/serve_load.py --help | grep -- '--soak'"),
     },
@@ -271,7 +271,7 @@ COMMANDS = {
     },
     "docs/timing.md": {
         "scripts/noise.py --help": Run(),
-        # Quick runs may move by more than two points; that is no fault of the document.
+        # Quick runs may vary by more than two points; that is no fault of the document.
         "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick": Run(
             "scripts/noise.py --model tuned --challenge layer_norm_backward --device cpu --runs 2 --quick "
             "--points 100 --assay build/assay", slow=True),
@@ -283,7 +283,7 @@ COMMANDS = {
             "python3 $ROOT/benchmarks/check_time.py build/assay . --smoke layer_norm_backward", slow=True),
         "python3 benchmarks/cell_time.py build/assay .": Run(
             "python3 $ROOT/benchmarks/cell_time.py build/assay . --smoke layer_norm_backward", needs="nvcc", slow=True),
-        # There is no GPU here, or it is somebody else's.
+        # There may be no free GPU here.
         "python3 benchmarks/gpu_peers.py": Run("python3 $ROOT/benchmarks/gpu_peers.py --list | grep decode_gqa"),
         "ninja -C build par_and_peers && build/benchmarks/par_and_peers": Target("benchmarks/par_and_peers"),
         "ninja -C build harness_overhead && build/benchmarks/harness_overhead": Target("benchmarks/harness_overhead"),
@@ -306,7 +306,7 @@ def documented_commands(document):
 
 
 def without_generated(text):
-    """The lines that people wrote, with their numbers."""
+    """The lines written by people, with their numbers."""
     begins = ("<!-- assay:begin -->", "<!-- instructions: made by instruction_table_test -->")
     ends = ("<!-- assay:end -->", "<!-- end of instructions -->")
     generated = False
@@ -322,7 +322,7 @@ def without_code(text):
 
 
 def anchors(document):
-    """The anchors of a document's headings, as GitHub makes them."""
+    """The anchors of a document's headings, as GitHub generates them."""
     found = collections.Counter()
     names = set()
     for title in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.M | re.S), re.M):
@@ -393,7 +393,7 @@ class Prose(unittest.TestCase):
 
 
 class ThreatModel(unittest.TestCase):
-    """Each promise names what checks it, and that exists."""
+    """Each promise names an existing check."""
 
     def promises(self):
         text = without_blocks((ROOT / "docs" / "threat-model.md").read_text())
@@ -428,7 +428,7 @@ class Help(unittest.TestCase):
         self.assertEqual(sorted(table), sorted(subcommands()))
 
     def test_documented_options_exist(self):
-        """In commands, and in code within the text."""
+        """Checks commands, and code within the text."""
         unknown = []
         for document in DOCUMENTS:
             text = document.read_text()
@@ -442,7 +442,7 @@ class Help(unittest.TestCase):
                     known = options_of(help_of(sys.executable, ROOT / "scripts" / "noise.py"))
                 else:
                     continue
-                # What follows a lone -- belongs to another program.
+                # Options after a lone -- belong to another program.
                 unknown += [f"{name_of(document)}: {line}: {o}"
                             for o in options_of(line.split(" -- ")[0]) - known - {"--help"}]
         self.assertEqual(unknown, [])
@@ -479,7 +479,7 @@ class Commands(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     def execute(self, command, statuses=(0,)):
-        """What the command printed. The same command is run once."""
+        """The output of the command. Each command is run only once."""
         if command not in self.outputs:
             environment = {k: v for k, v in os.environ.items() if k != "ASSAY_ROOT"}
             environment |= {"TMP": str(self.temporary), "ROOT": str(ROOT), "BUILD": str(BUILD),
@@ -519,7 +519,7 @@ class Commands(unittest.TestCase):
 
     @unittest.skipIf(SLOW, "run with the others")
     def test_the_excerpt_in_the_readme_is_what_the_command_prints(self):
-        """But for its numbers, which change with every board."""
+        """Ignores its numbers, which change with every board."""
         excerpt = blocks(ROOT / "README.md", "text")
         self.assertEqual(len(excerpt), 1)
         printed = {digits_masked(line) for line in
@@ -532,7 +532,7 @@ class Commands(unittest.TestCase):
 
     @unittest.skipIf(SLOW, "run with the others")
     def test_the_replay_line_in_the_readme_replays(self):
-        """As it stands: the verdict and, but for its digits, the detail that stand above it."""
+        """Runs it as shown: the verdict and, digits aside, the detail must be those shown above it."""
         excerpt = blocks(ROOT / "README.md", "text")[0]
         [name, verdict] = re.search(r"^  (\w+ \(\w+\)): (\w+)", excerpt, re.M).groups()
         [detail] = re.findall(r"^    detail    (.*)$", excerpt, re.M)
@@ -546,7 +546,7 @@ class Figures(unittest.TestCase):
     """Counts in the documents are those of the programs."""
 
     def counts_of(self, things):
-        """Each number that stands before one of these words: (document, number)."""
+        """Each number that precedes one of these words: (document, number)."""
         number = r"(?<![\w.#§-])(\d[\d,]*|(?:\w+ )?hundred)(?: small| hostile| shipped| wrong,? slow and cheating)*"
         for document in DOCUMENTS:
             text = " ".join(line for _, line in without_generated(document.read_text()))

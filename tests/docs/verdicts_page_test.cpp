@@ -1,5 +1,5 @@
-// docs/verdicts.md lists what the program knows: every verdict by its code and name, every
-// violation of the protocol by its words, and no others.
+// docs/verdicts.md lists exactly what the program knows: every verdict by its code and name, and
+// every violation of the protocol by its words.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace assay {
 namespace {
 
-// What the pattern's group matches, of every line that the pattern matches as a whole.
+// What the pattern's group matches in every line that the whole pattern matches.
 std::vector<std::string> found_in_page(const std::string& pattern) {
   std::ifstream page(testing::source_dir() + "/docs/verdicts.md");
   const std::regex regex(pattern);

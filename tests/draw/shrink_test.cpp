@@ -30,7 +30,7 @@ TEST(Shrink, LeavesWhatTheFailureNeeds) {
 }
 
 TEST(Shrink, GoesBackToAnAxisThatAnotherHeldUp) {
-  // With many rows it takes ties, with few anything will do.
+  // With many rows only ties fail; with few rows anything fails.
   const auto fails = [](const json& d) { return d.at("rows") <= 8 || d.at("kind") != "plain"; };
   EXPECT_EQ(shrink(space(), kFound, fails, 1000),
             (json{{"kind", "plain"}, {"rows", 1}, {"width", 1}}));

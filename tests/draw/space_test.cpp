@@ -24,7 +24,7 @@ RandomSpace space_of(std::vector<Axis> axes) {
   return space;
 }
 
-// Takes even numbers only.
+// Accepts only even numbers.
 class Even : public BareChallenge {
  public:
   std::optional<DrawnCase> drawn(const json& draw) const override {

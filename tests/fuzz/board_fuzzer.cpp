@@ -1,6 +1,5 @@
-// libFuzzer target of scoreboard.json and of its journal's lines, which `assay merge` takes from
-// anybody: any text is refused, or is a board that survives being written and shows nothing that is
-// no text.
+// libFuzzer target of scoreboard.json and of its journal's lines, which `assay merge` accepts from
+// anybody: any text is refused, or is a board that survives being written and shows only text.
 #include "compare/board_diff.h"
 #include "fuzz/promises.h"
 #include "grade/board_row.h"
@@ -29,7 +28,7 @@ std::vector<ChallengeSpec> specs_of(const Scoreboard& board) {
   return specs;
 }
 
-// The program writes comments, and nothing else that is HTML.
+// The program writes comments and no other HTML.
 void require_no_html(std::string_view text) {
   constexpr std::string_view kComment = "<!-- ";
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string_view::npos; ++at)

@@ -1,5 +1,5 @@
-// libFuzzer target of chat answers: whatever a model replies, the files that are taken are such as
-// a submission may have, they stood in the reply, and what is said about it is plain text.
+// libFuzzer target of chat answers: whatever a model replies, the accepted files are valid for a
+// submission and come from the reply, and the messages about it are plain text.
 #include <set>
 
 #include "assay/error.h"

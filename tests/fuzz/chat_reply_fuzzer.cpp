@@ -1,4 +1,4 @@
-// libFuzzer target of what an endpoint sends: however its bytes are cut, the same is read, or
+// libFuzzer target of an endpoint's replies: however the bytes are cut, the same is read, or
 // refused for the same reason, and what is shown of it is safe.
 #include <optional>
 

@@ -1,5 +1,6 @@
-// libFuzzer target of what reads an answer's sources, and what the compiler says of them: whatever
-// they are, the figures are such as a text can have, and what is kept of them is printable.
+// libFuzzer target of the code that reads an answer's sources and the compiler's messages about
+// them: whatever they are, the figures are possible for a text, and what is kept of them is
+// printable.
 #include <algorithm>
 
 #include "build/warnings.h"

@@ -1,6 +1,6 @@
-// libFuzzer target of the device process: whatever a worker puts on the link page and into the
-// window, every call is answered, no answer is larger than the window, and the placed buffers of
-// the case stay where they are. PTX that comes this way is parsed and executed.
+// libFuzzer target of the device process: whatever a worker writes to the link page and the window,
+// every call is answered, no answer is larger than the window, and the placed buffers of the case
+// stay where they are. PTX that arrives this way is parsed and executed.
 #include <array>
 #include <cstring>
 #include <span>
@@ -61,7 +61,7 @@ class Session {
  private:
   Call next_call(fuzz::Input& in) {
     Call c;
-    c.kind = static_cast<CallKind>(in.take<std::uint8_t>() % 22);  // four that there are not
+    c.kind = static_cast<CallKind>(in.take<std::uint8_t>() % 22);  // four of these do not exist
     const std::uint8_t shape = in.take<std::uint8_t>();
     c.id = shape % 4 == 3 ? in.take<std::uint32_t>() : shape % 4;
     c.value = shape;
@@ -76,7 +76,7 @@ class Session {
     return c;
   }
 
-  // Most random addresses are nobody's.
+  // Most random addresses are not allocated.
   std::uint64_t address(fuzz::Input& in) {
     const std::uint8_t how = in.take<std::uint8_t>();
     return how < 200 ? known_[how % known_.size()] + how / 8 : in.take<std::uint64_t>();

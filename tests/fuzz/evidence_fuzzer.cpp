@@ -1,4 +1,4 @@
-// libFuzzer target of files of evidence: any text is refused, or is a cell that survives being
+// libFuzzer target of evidence files: any text is refused, or is a cell that survives being
 // written, can be graded again, and is shown as text.
 #include "fuzz/promises.h"
 #include "grade/grade.h"

@@ -1,5 +1,6 @@
 // libFuzzer target of fat binaries, which come from a submission's library, and of the log that its
-// process writes: any bytes are taken or refused, and a text that is found lies in the container.
+// process writes: any bytes are accepted or refused, and a text that is found lies in the
+// container.
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -40,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Input in(data, size);
   const std::uint32_t newest = in.take<std::uint8_t>();
   const std::string_view rest = in.rest();
-  // A copy of its size, so that a byte too far is noticed.
+  // An exact-size copy, so that an access one byte too far is noticed.
   const std::vector<std::byte> container(
       reinterpret_cast<const std::byte*>(rest.data()),
       reinterpret_cast<const std::byte*>(rest.data()) + rest.size());

@@ -1,5 +1,5 @@
-// libFuzzer target of a judge's reply and of the file of an opinion: marks are all there and within
-// their range, or a safe line says why there are none; an opinion that is read is written the same.
+// libFuzzer target of a judge's reply and of an opinion's file: all marks are there and in range,
+// or a safe line says why there are none; an opinion that is read is written unchanged.
 #include "fuzz/promises.h"
 #include "judge/opinion.h"
 

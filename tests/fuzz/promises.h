@@ -1,4 +1,4 @@
-// What fuzz targets hold the sources to. A broken promise is a finding, as a crash is.
+// The promises that fuzz targets check. A broken promise is a finding, like a crash.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ inline void require(bool condition, const char* promise, std::string_view shown 
   std::abort();
 }
 
-// Nothing that moves a cursor, changes the direction of text or is no UTF-8: lines and tabs aside.
+// Nothing that moves a cursor, changes the direction of text or is invalid UTF-8, except line ends
+// and tabs.
 inline void require_safe(std::string_view text, const char* promise) {
   constexpr std::size_t kAll = static_cast<std::size_t>(-1);
   std::string safe = printable(text, kAll, kAll);
@@ -29,8 +30,8 @@ inline void require_safe(std::string_view text, const char* promise) {
   require(safe == text, promise, text);
 }
 
-// Reads a document that may be anything: it is taken, or refused with an Error that people can
-// read.
+// Reads a document that may contain anything: it is accepted, or refused with an Error that people
+// can read.
 template <class Read>
 bool accepts(Read read) {
   try {
@@ -42,7 +43,7 @@ bool accepts(Read read) {
   }
 }
 
-// Takes numbers and texts off an input; zeros when nothing is left.
+// Takes numbers and texts from an input; zeros when nothing is left.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}

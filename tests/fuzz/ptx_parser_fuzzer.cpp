@@ -1,5 +1,5 @@
-// libFuzzer target of the PTX parser: scripts/fuzz.sh. Any text is parsed or refused, and what is
-// parsed keeps the promises of ast.h.
+// libFuzzer target of the PTX parser: scripts/fuzz.sh. Any text is parsed or refused, and a parsed
+// module keeps the promises of ast.h.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

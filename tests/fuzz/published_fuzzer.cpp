@@ -1,5 +1,5 @@
-// libFuzzer target of published grades, which `assay import` takes from anybody: any text is
-// refused, or is a table that survives being written and shows nothing that is no text.
+// libFuzzer target of published grades, which `assay import` accepts from anybody: any text is
+// refused, or is a table that survives being written and shows only text.
 #include "compare/published.h"
 #include "fuzz/promises.h"
 #include "report/published.h"

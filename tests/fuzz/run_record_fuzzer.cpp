@@ -1,5 +1,5 @@
-// libFuzzer target of records of runs: any lines are refused, or tell of a run whose cells are the
-// ones that were named.
+// libFuzzer target of records of runs: any lines are refused, or describe a run whose cells are the
+// named ones.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   for (std::size_t end; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1))
     lines.emplace_back(text.substr(0, end));
-  return lines;  // a torn last one is left out
+  return lines;  // an incomplete last line is left out
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// libFuzzer target of what `assay serve` is sent: any body is refused with a status and a reason
-// for people, or is a request that can be graded, and whose task survives a restart.
+// libFuzzer target of requests to `assay serve`: any body is refused with a status and a readable
+// reason, or is a request that can be graded and whose task survives a restart.
 #include <algorithm>
 #include <filesystem>
 #include <vector>

@@ -1,6 +1,6 @@
 """Real documents of a results folder, cut down to what a fuzzer changes fast, as a corpus.
 
-Evidence, which no repository holds, is that of tests/support/evidence/ where RESULTS has none.
+The repository holds no evidence: where RESULTS has none, that of tests/support/evidence/ is used.
 
 Usage: small_results.py board|evidence|run_record RESULTS CORPUS. Uses only the standard library.
 """

@@ -1,4 +1,4 @@
-// libFuzzer target of spec.json: any text is refused, or is a spec that can be graded by.
+// libFuzzer target of spec.json: any text is refused, or is a spec that grading can use.
 #include <cmath>
 
 #include "fuzz/promises.h"

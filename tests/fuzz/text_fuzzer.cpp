@@ -1,6 +1,5 @@
-// libFuzzer target of what becomes of text that submissions and compilers write: on a terminal it
-// moves nothing, in Markdown it is text and nothing else, and logs and sources give names that are
-// in them.
+// libFuzzer target of the handling of text from submissions and compilers: on a terminal it moves
+// nothing, in Markdown it is only text, and names taken from logs and sources really occur in them.
 #include <cctype>
 #include <sstream>
 
@@ -22,13 +21,13 @@ void check_printable(std::string_view text, std::size_t lines, std::size_t colum
   for (const char c : shown) {
     count += c == '\n' ? 1 : 0;
     width = c == '\n' ? 0 : width + 1;
-    // An escape, or a character, may begin before the limit; then comes an ellipsis.
+    // An escape or a character may begin before the limit; then comes an ellipsis.
     fuzz::require(width <= columns + 64, "lines are cut");
   }
   fuzz::require(count <= lines + 1, "texts are cut");
 }
 
-// Every character that could mean something is escaped or an entity.
+// Every character that could have a meaning is escaped or an entity.
 void check_markdown(std::string_view text, std::size_t bytes) {
   const std::string shown = report::markdown_text(text, bytes);
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -77,7 +76,7 @@ void check_table(std::string_view text) {
   fuzz::require_safe(table.str(), "tables of safe text are safe");
 }
 
-// Functions of an answer, looked for in its source, are there.
+// Functions found in an answer's source are really there.
 void check_functions(std::string_view source) {
   const std::vector<std::string> kNames{"sum", "a", "kvc_attend"};
   for (const std::string& name : functions_named(source, kNames))

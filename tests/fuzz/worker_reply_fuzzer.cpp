@@ -1,6 +1,6 @@
-// libFuzzer target of what a worker leaves behind: any bytes in its outputs, any requests of
-// callbacks, any status. Each challenge's server and check judge them without harm, inputs stay as
-// they were, and an answer that was not asked for never passes.
+// libFuzzer target of what a worker leaves behind: any bytes in its outputs, any callback requests,
+// any status. Each challenge's server and check judge them without harm, inputs stay unchanged, and
+// an answer that was not asked for never passes.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,7 +27,7 @@ using namespace assay;
 constexpr std::size_t kLargestArena = 256 << 10;  // small cases are judged fast
 constexpr std::uint64_t kSeed = 1, kPoison = 2;
 
-// A case as the harness holds it, its inputs drawn and its reference known.
+// A case as the harness holds it: its inputs are drawn and its reference is known.
 class Subject {
  public:
   Subject(const Challenge& challenge, const CaseSpec& spec)
@@ -98,7 +98,7 @@ class Subject {
   std::span<std::byte> output() const { return memory_->output.bytes(); }
   const std::vector<BufferView>& buffers() const { return memory_->buffers; }
 
-  // Of every output what is its own; the arena's bytes between them are nobody's.
+  // Compares each output's own bytes; the arena's bytes between them belong to no output.
   bool outputs_as_at_first() const {
     const auto as_at_first = [&](std::size_t offset, std::size_t bytes) {
       return std::ranges::equal(output().subspan(offset, bytes),
@@ -128,7 +128,7 @@ class Subject {
     }
   }
 
-  // Pieces anywhere in the arena, or repeated all over one buffer that is not sparse.
+  // Writes pieces anywhere in the arena, or repeats them all over one buffer that is not sparse.
   bool write_outputs(fuzz::Input& in) {
     const std::span<std::byte> arena = output();
     bool any = false;

@@ -65,7 +65,7 @@ TEST(BlockMap, TheHighWaterIsThatSinceItWasReset) {
   EXPECT_EQ(map.high_water(), 10u);
 }
 
-// Against a map that is asked about every block.
+// Compared with a map that is checked for every block.
 TEST(BlockMap, DrawnBlocksNeverOverlap) {
   Random random(7);
   BlockMap map(kBegin, kRange, kCapacity);

@@ -1,4 +1,4 @@
-// Faults on purpose: every function of the double fails on request, at the call that was named.
+// Faults on purpose: every function of the double fails on request, at the requested call.
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The function with zeros and null pointers as arguments.
+// Calls the function with zeros and null pointers as arguments.
 template <class... Parameters>
 CUresult call_with_nothing(CUresult (*function)(Parameters...)) {
   return function(Parameters{}...);
@@ -50,7 +50,7 @@ TEST_F(DoubleFault, SeveralOfOneFunction) {
   EXPECT_EQ(cu.stream_synchronize(nullptr), 700);
   EXPECT_EQ(cu.stream_synchronize(nullptr), kSuccess);
   EXPECT_EQ(cu.stream_synchronize(nullptr), 702);
-  ASSERT_EQ(set_faults("cuStreamSynchronize:719@1"), 0);  // counted anew
+  ASSERT_EQ(set_faults("cuStreamSynchronize:719@1"), 0);  // the count starts again
   EXPECT_EQ(cu.stream_synchronize(nullptr), 719);
   ASSERT_EQ(set_faults("cuStreamSynchronize:719@1"), 0);
   ASSERT_EQ(set_faults(""), 0);
@@ -70,10 +70,10 @@ TEST_F(DoubleFault, TextsThatAreNone) {
   EXPECT_THAT(complaint("cuInit:1@0"), HasSubstr("counted from 1"));
   EXPECT_THAT(complaint("cuInit:1@"), HasSubstr("counted from 1"));
   EXPECT_THAT(complaint("cuInit:often@1"), HasSubstr("or hang"));
-  EXPECT_EQ(cu.stream_synchronize(nullptr), 700);  // the faults before are still there
+  EXPECT_EQ(cu.stream_synchronize(nullptr), 700);  // the earlier faults are still there
 }
 
-// Whether the action is still not over when a child process that runs it is interrupted.
+// Whether the action is still running when a child process that runs it is interrupted.
 template <class Action>
 bool hangs(Action action) {
   constexpr int kInterrupted = 42;
@@ -101,7 +101,7 @@ TEST_F(DoubleFault, EveryFunctionHangsAtTheCallThatIsNamed) {
   EXPECT_FALSE(hangs([this] { call_with_nothing(cu.init); }));
 }
 
-// As /proc has it: S is asleep.
+// The state as in /proc: S is asleep.
 char state_of_thread(pid_t thread) {
   std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
   const std::string text(std::istreambuf_iterator<char>(stat), {});
@@ -122,7 +122,7 @@ TEST_F(DoubleFault, OtherThreadsCallWhileOneHangs) {
   EXPECT_GT(hung, 0);
 }
 
-// In a process of its own, which has not used the double before.
+// Runs in a new process that has not used the double before.
 class DoubleFaultEnvironment : public ::testing::Test {
  protected:
   DoubleFaultEnvironment() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -1,4 +1,4 @@
-// The driver on the test double, as before cuInit for each test.
+// The driver on the test double, reset to before cuInit for each test.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ namespace assay::gpu {
 
 inline std::string double_path() { return testing::binary_dir() + "/tests/libcuda_double.so"; }
 
-// A function of the double that no driver has; see support/cuda_double/cuda_double.h.
+// A function that only the double has; see support/cuda_double/cuda_double.h.
 template <class Function>
 Function* of_double(const char* name) {
   void* const library = ::dlopen(double_path().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -36,8 +36,8 @@ inline void* as_pointer(std::uintptr_t number) { return std::bit_cast<void*>(num
 
 inline constexpr std::size_t kStep = 2 << 20;  // granularity of memory
 
-// add: out[t] = t + n for each thread t. roomy has 1 KiB of static shared memory. stuck waits for
-// a second warp. The others are named for what they do.
+// add: out[t] = t + n for each thread t. roomy has 1 KiB of static shared memory. stuck waits for a
+// second warp. The others are named after what they do.
 inline constexpr char kPtx[] = R"(.version 9.0
 .target sm_90
 .address_size 64
@@ -78,7 +78,7 @@ inline constexpr char kPtx[] = R"(.version 9.0
 
 class DriverTest : public ::testing::Test {
  protected:
-  // Before the driver starts: it calls cuInit.
+  // Resets the double before the driver starts, which calls cuInit.
   struct Fresh {
     Fresh() { reset_double(); }
   };

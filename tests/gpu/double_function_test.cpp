@@ -1,4 +1,4 @@
-// Modules of the double, and what it says of kernels.
+// Modules of the double, and what it reports about kernels.
 #include "gpu/double_fixture.h"
 
 namespace assay::gpu {

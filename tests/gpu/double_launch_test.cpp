@@ -1,4 +1,4 @@
-// Launches on the double: parameters, results, refusals, and contexts that break.
+// Launches on the double: parameters, results, refusals, and broken contexts.
 #include "gpu/double_fixture.h"
 
 namespace assay::gpu {

@@ -1,4 +1,4 @@
-// What the double says of reservations, physical memory, mappings and host memory.
+// What the double reports about reservations, physical memory, mappings and host memory.
 #include <cstring>
 
 #include "gpu/double_fixture.h"

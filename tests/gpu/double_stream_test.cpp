@@ -55,7 +55,7 @@ TEST_F(DoubleStream, CopiesTakeTheTimeOfTheirBytes) {
   EXPECT_FLOAT_EQ(time_of([&] { cu.copy_within(at + values.size(), at, values.size(), nullptr); }),
                   bytes / 4.8e12 * 1e3);
   EXPECT_FLOAT_EQ(time_of([&] { cu.fill(at, 1, values.size(), nullptr); }), bytes / 4.8e12 * 1e3);
-  EXPECT_EQ(time_of([&] { cu.fill(64, 1, 4, nullptr); }), 0);  // which fails
+  EXPECT_EQ(time_of([&] { cu.fill(64, 1, 4, nullptr); }), 0);  // the fill fails
 }
 
 TEST_F(DoubleStream, LaunchesTakeTheTimeOfTheirInstructions) {

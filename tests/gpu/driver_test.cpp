@@ -1,4 +1,4 @@
-// The driver is found, started and its errors put into words.
+// The driver is found and started, and its errors are put into words.
 #include "gpu/driver.h"
 
 #include "gpu/double_fixture.h"

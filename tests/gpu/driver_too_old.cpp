@@ -1,2 +1,2 @@
-// A CUDA driver that starts, and lacks what later versions have.
+// A CUDA driver that starts, but lacks functions of later versions.
 extern "C" int cuInit(unsigned) { return 0; }

@@ -1,4 +1,4 @@
-// The management library on the test double, as before nvmlInit for each test.
+// The management library on the test double, reset to before nvmlInit for each test.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ inline std::string nvml_double_path() {
   return testing::binary_dir() + "/tests/libnvidia-ml-double.so";
 }
 
-// A function of the double that no library has; see support/nvml_double/nvml_double.h.
+// A function that only the double has; see support/nvml_double/nvml_double.h.
 template <class Function>
 Function* of_nvml_double(const char* name) {
   void* const library = ::dlopen(nvml_double_path().c_str(), RTLD_NOW | RTLD_LOCAL);

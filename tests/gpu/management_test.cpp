@@ -1,4 +1,4 @@
-// What the management library says of a GPU, and what becomes of what it does not say.
+// What the management library reports about a GPU, and how missing figures are handled.
 #include "gpu/management.h"
 
 #include <unistd.h>
@@ -106,7 +106,7 @@ TEST_F(ManagementTest, AGpuThatItDoesNotKnowIsAnError) {
   }
 }
 
-// All that is told, to be compared.
+// Everything that is reported, for comparison.
 struct Told {
   GpuSetting setting;
   GpuState state;
@@ -126,9 +126,9 @@ int figures_of(const Told& told) {
          static_cast<int>(state.violation_ns.size()) + others.has_value();
 }
 
-// Each function returns each error that its documentation lists, at its first call: what the GPU
-// does not support or this user may not know is one figure less, and all else is told with call and
-// code.
+// Each function returns each error that its documentation lists, at its first call. If the GPU does
+// not support a figure or this user may not know it, that figure is absent; every other error is
+// reported with its call and code.
 TEST_F(ManagementTest, EachErrorOfEachFunctionIsToldOrMakesItsFigureAbsent) {
   const Told whole = ask_all();
   ASSERT_EQ(figures_of(whole), 15);
@@ -191,7 +191,7 @@ TEST_F(ManagementTest, AListThatNeverHasRoomIsAnError) {
   EXPECT_THROW(open().other_processes(kUs), ManagementError);
 }
 
-// In a process of its own, which has not used the double before.
+// Runs in a new process that has not used the double before.
 TEST(NvmlDoubleEnvironment, HoldsTheFirstFaultsAndNothingElse) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   ::setenv("ASSAY_NVML_DOUBLE", "nvmlInvent:1@1", 1);

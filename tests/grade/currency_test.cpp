@@ -77,7 +77,7 @@ TEST(Currency, TheGpuIsThatOfTheBoard) {
   BoardRow unknown = row;
   unknown.score.modelled_on = "X1";
   EXPECT_THAT(reasons(unknown, "X1"), ElementsAre("another GPU model"));
-  // A row of this revision knows its data sheet; one of before there were any does not.
+  // A row of this revision knows its data sheet; a row from before there were data sheets does not.
   BoardRow without = row;
   without.score.gpu_sheet.clear();
   EXPECT_THAT(reasons(without), ElementsAre("another GPU model"));

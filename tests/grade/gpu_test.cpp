@@ -29,7 +29,7 @@ SimulatedWork one_launch() {
   return work;
 }
 
-// So much of a unit, in as many equal blocks as there are multiprocessors.
+// That amount of a unit's work, in as many equal blocks as there are multiprocessors.
 void spread(SimulatedWork& work, Unit u, std::uint64_t amount) {
   work.counters.total[u] = amount;
   work.counters.critical[u] = amount / 10;
@@ -40,7 +40,7 @@ TEST(Gpu, BringsTheDataSheetsThatItNames) {
   EXPECT_EQ(gpu_named(kDefaultGpu).name, "H200");
   EXPECT_DOUBLE_EQ(gpu_named("h200").memory_bytes_per_s, 4.8e12);
   for (const std::string& name : gpu_names()) {
-    // fp32 peak = 2 * lanes * multiprocessors * clock: the sheet agrees with itself.
+    // fp32 peak = 2 * lanes * multiprocessors * clock: the data sheet is consistent.
     const Gpu& g = gpu_named(name);
     EXPECT_NEAR(2 * 32 * g.rate_of(Unit::fp32) * g.multiprocessors / g.fp32_flops, 1, 0.01) << name;
     for (const double rate : g.rate) EXPECT_GT(rate, 0) << name;
@@ -79,8 +79,8 @@ TEST(ModelledTime, SlowestPipeAndIssueByHand) {
   spread(work, Unit::special, 1'000'000);
   spread(work, Unit::fp64, 100'000);
   const ModelledTime t = modelled_time(work, round_gpu());
-  EXPECT_DOUBLE_EQ(t.issue, 100e-6);       // 4 a clock on each of 10
-  EXPECT_DOUBLE_EQ(t.arithmetic, 200e-6);  // 32 lanes of 1e6 by 16 a clock; fp64: 160 us
+  EXPECT_DOUBLE_EQ(t.issue, 100e-6);       // 4 per clock on each of 10
+  EXPECT_DOUBLE_EQ(t.arithmetic, 200e-6);  // 32 lanes of 1e6 by 16 per clock; fp64: 160 us
   EXPECT_STREQ(t.bound(), "arithmetic");
 }
 
@@ -90,7 +90,7 @@ TEST(ModelledTime, TheLongestBlockBoundsIt) {
   EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).shared, 100e-6);
   work.counters.critical[Unit::shared] = 500'000;
   EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).shared, 500e-6);
-  work.counters.critical[Unit::shared] = 1000;  // as of a GPU with more multiprocessors
+  work.counters.critical[Unit::shared] = 1000;  // as on a GPU with more multiprocessors
   EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).shared, 100e-6);
 }
 
@@ -135,7 +135,7 @@ TEST(ModelledTime, ThreePassesOfMemoryCostThreeTimesOne) {
   EXPECT_DOUBLE_EQ(modelled_time(three, g).memory / modelled_time(one, g).memory, 3);
 }
 
-// Flops at the fastest rate: no implementation can beat it, in whatever precision it computes.
+// Flops at the fastest rate: no implementation can beat it, whatever precision it computes in.
 TEST(FloorTime, IsOneLaunchAndTheLargerOfBytesAndFlops) {
   EXPECT_DOUBLE_EQ(floor_time({1e9, 0}, round_gpu()), 1e-6 + 1e-3);
   EXPECT_DOUBLE_EQ(floor_time({1e6, 2e10}, round_gpu()), 1e-6 + 1e-4);

@@ -181,7 +181,7 @@ TEST(Grade, TheCapDoesNotRaise) {
     for (CaseResult& r : c.cases) r.verdict = Verdict::runtime_error;
   });
   EXPECT_TRUE(s.capped);
-  EXPECT_NEAR(*s.total, 5, 1e-9);  // its own tests still work
+  EXPECT_NEAR(*s.total, 5, 1e-9);  // the submission's own tests still work
   EXPECT_EQ(s.letter, "F");
   EXPECT_EQ(s.verdict, Verdict::runtime_error);
 }
@@ -297,7 +297,7 @@ TEST(Grade, WhatNeedsAGpuIsAFailureBesideAFailure) {
   EXPECT_THAT(s.flags[0].text, HasSubstr("count as failed: core_b, timed_b"));
 }
 
-// Without a failure, where kernels ran: a required case is a failure, an optional one costs its
+// If nothing else failed and kernels ran: a required case is a failure, an optional one costs its
 // capability and nothing else.
 TEST(Grade, WhatNeedsAGpuBesideKernelsThatRanCosts) {
   const auto with = [](std::vector<const char*> names) {
@@ -519,8 +519,8 @@ TEST(Grade, BeyondParIsShownAndNotScored) {
   EXPECT_EQ(s.speeds[0].points, 1);
 }
 
-// Naive takes 4, par 1, the submission `seconds` times what par takes in the median of the sample;
-// the floor is at `floor` times that.
+// Naive takes 4 and par 1. The submission takes `seconds` times par's time in the median of the
+// sample; the floor is `floor` times par's time.
 Score timed_above(double floor, double seconds) {
   return graded([=](CellResult& c) {
     for (const char* n : {"timed_a", "timed_b"}) {
@@ -571,7 +571,7 @@ TEST(Grade, FarBelowTheFloorIsAFinding) {
               ::testing::Contains(note(Note::Kind::other, "what it does is not the task")));
 }
 
-// Of an answer on a real GPU, whose clock does not see what its host code does.
+// For an answer on a real GPU, whose clock does not see the work of the host code.
 TEST(Grade, WhatTheHostComputesBesideARealGpuEarnsNothing) {
   const auto performance = [](std::uint64_t to_host, std::uint64_t launches,
                               std::uint64_t of_naive) {
@@ -610,7 +610,7 @@ TEST(Grade, TimingNoiseBecomesAnInterval) {
   EXPECT_GT(s.speeds[0].ratio_interval.high, s.speeds[0].ratio_to_par);
 }
 
-// Par has two threads and for most of the case one core; the submission has one thread.
+// Par has two threads, but only one core for most of the case; the submission has one thread.
 TEST(Grade, RoundsThatParSpentDisturbedDoNotCount) {
   const Score s = graded([](CellResult& c) {
     for (TimingSample& t : case_of(c, "timed_a").samples) t.submission = 2 * *t.par;
@@ -660,7 +660,7 @@ TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
   EXPECT_EQ(s.verdict, Verdict::wrong_answer);
 }
 
-// A reduction that takes no more partial sums than small shapes have is no right answer.
+// A reduction with room only for the partial sums of small shapes is not a right answer.
 TEST(Grade, WhatIsWrongAtTheSizesOfSpeedAndMemoryIsACoreCaseThatFailed) {
   for (const Verdict verdict : {Verdict::wrong_answer, Verdict::runtime_error,
                                 Verdict::device_error, Verdict::protocol_violation}) {
@@ -668,7 +668,7 @@ TEST(Grade, WhatIsWrongAtTheSizesOfSpeedAndMemoryIsACoreCaseThatFailed) {
     CellResult cell = sample_cell(spec);
     case_of(cell, "timed_a").verdict = verdict;
     const Score s = grade(spec, cell);
-    // core share 0.4, one of what are now three
+    // core share 0.4, one of what are now three cases lost
     EXPECT_NEAR(*dimension(s, "correctness").points, 50 - 20.0 / 3, 1e-9);
     EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("6 of 7 cases; failed: timed_a"));
     EXPECT_TRUE(s.capped);

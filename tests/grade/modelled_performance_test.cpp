@@ -28,7 +28,7 @@ SimulatedWork moving(double bytes) {
   return work;
 }
 
-// Both timed cases need 48 MB: 10 us on an H200, and 3 us for the launch.
+// Both timed cases need 48 MB: 10 us on an H200, plus 3 us for the launch.
 constexpr double kLeast = 48e6, kFloor = 13e-6;
 
 CellResult simulated_cell(const ChallengeSpec& spec, double bytes, double naive_bytes) {
@@ -137,7 +137,7 @@ TEST(ModelledPerformance, WhatTheHostComputesEarnsNothing) {
               HasSubstr("timed_a (computes on the host: 0.3 MB"));
 }
 
-// Who computes on the host needs no memory on the device.
+// Computing on the host needs no memory on the device.
 TEST(ModelledPerformance, WhatTheHostComputesSavesNoMemory) {
   const ChallengeSpec spec = simulated_spec();
   const auto resources = [&](double launches, double to_host) {

@@ -1,5 +1,5 @@
-// Every price has a micro-kernel: more of one thing, and the modelled time of just that grows by
-// just that much. Kernels in PTX on a simulated device, priced on an H200.
+// Every price has a micro-kernel: with more of one thing, the modelled time of just that part grows
+// by just its price. Kernels in PTX on a simulated device, priced for an H200.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class PriceList : public sim::DeviceTest {
   static constexpr unsigned kTimes = 64;
   const Gpu& gpu_ = gpu_named("h200");
 
-  // `body` kTimes over, in one block of one warp unless said otherwise, behind `set_up`.
+  // `body` repeated kTimes, after `set_up`, in one block of one warp unless stated otherwise.
   SimulatedWork work(const std::string& body, unsigned times, const std::string& set_up = "",
                      const std::string& before = "",
                      const sim::LaunchConfig& config = shape(1, 32)) {
@@ -33,7 +33,7 @@ class PriceList : public sim::DeviceTest {
     w.counters = r.counters;
     return w;
   }
-  // What one more of `body` adds to the time of `part`, in clocks of the GPU.
+  // What one more repetition of `body` adds to the time of `part`, in GPU clocks.
   double clocks(double ModelledTime::*part, const std::string& body, const std::string& set_up = "",
                 const std::string& before = "") {
     const auto time = [&](unsigned times) {
@@ -49,8 +49,8 @@ class PriceList : public sim::DeviceTest {
 };
 
 TEST_F(PriceList, NoInstructionIsFree) {
-  // A quarter of a clock each, one scheduler of four; the only warp can do no more than one a
-  // clock.
+  // A quarter of a clock each, since there are four schedulers; a single warp can issue at most one
+  // per clock.
   for (const char* body :
        {"mov.u32 %r1, %t;", "nanosleep.u32 1;", "prefetch.global.L2 [%in];", "bar.sync 0;",
         "membar.gl;", "activemask.b32 %r1;", "mov.u64 %rd1, %clock64;"}) {
@@ -140,7 +140,7 @@ TEST_F(PriceList, MemoryCostsSectors) {
   EXPECT_NEAR(bytes_of_memory("st.global.u32 [%out], %t;"), 128, 1e-3);
   EXPECT_NEAR(bytes_of_memory("ld.global.u32 %r1, [%rd1];", "mad.wide.u32 %rd1, %t, 64, %in;"),
               32 * 32, 1e-3);
-  // The path to the only multiprocessor that does anything is narrower.
+  // The path to the only busy multiprocessor is narrower.
   EXPECT_NEAR(clocks(&ModelledTime::path, "ld.global.u32 %r1, [%out];"), 1, 1e-6);
 }
 
@@ -168,7 +168,7 @@ TEST_F(PriceList, AtomicsOfOneAddressGoOneAfterAnother) {
   const double spread = clocks(&ModelledTime::atomics, "red.global.add.u32 [%out], 1;");
   EXPECT_GE(spread, 1 - 1e-6);
   EXPECT_LE(spread, 4 + 1e-6);
-  // From many blocks as well: the address is one.
+  // From many blocks as well: they share one address.
   const auto hot = [&](unsigned blocks) {
     return modelled_time(work("red.global.add.u32 [%in], 1;", 1, "", "", shape(blocks, 32)), gpu_)
         .atomics;
@@ -227,7 +227,7 @@ TEST_F(PriceList, EachMatrixTypeHasItsRate) {
 }
 
 TEST_F(PriceList, IdleBlocksKeepNoMultiprocessorBusy) {
-  // Block 0 works, the others look at their number and leave.
+  // Block 0 works; the others check their number and leave.
   const std::string body = "fma.rn.f32 %f1, %f1, %f1, %f1;";
   const std::string alone = "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra done;";
   const auto time = [&](unsigned blocks, bool all) {
@@ -243,7 +243,7 @@ TEST_F(PriceList, IdleBlocksKeepNoMultiprocessorBusy) {
 }
 
 TEST_F(PriceList, EachUnitHasALongestBlockOfItsOwn) {
-  // The other blocks are busy too, but with what costs little.
+  // The other blocks are busy too, but with cheap work.
   const std::string set_up =
       "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; mov.f64 %fd1, 0d3FF0000000000000;"
       "@%p1 bra other;";

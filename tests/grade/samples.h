@@ -1,4 +1,4 @@
-// A small challenge and results for it, for the tests of grades and reports.
+// A small challenge and its results, for the tests of grades and reports.
 #pragma once
 
 #include <stdexcept>
@@ -51,7 +51,7 @@ inline ChallengeSpec sample_spec(const std::string& name = "layer_norm_backward"
   return s;
 }
 
-// Runs in which par takes 1 s, naive 4 s and the submission `seconds` with a little noise.
+// Runs in which par takes 1 s, naive 4 s, and the submission `seconds` with a little noise.
 inline std::vector<TimingSample> sample_times(double seconds, int repetitions = 11) {
   std::vector<TimingSample> samples;
   for (int i = 0; i < repetitions; ++i) {

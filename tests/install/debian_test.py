@@ -1,7 +1,7 @@
 """A new Debian 12, as `docker run debian:12` gives it: the checkout below /root, scripts/run.sh --quick.
 
 Usage: debian_test.py ROOT [arguments for assay run, such as --challenge layer_norm_backward]
-ASSAY_DEBIAN names a folder with a Debian that was bootstrapped before; it is used and kept. Takes
+ASSAY_DEBIAN names a folder with an already bootstrapped Debian, which is used and kept. Takes
 about half an hour. Skipped (77) without root, debootstrap or a network.
 """
 import json
@@ -25,7 +25,7 @@ def skip(why):
 
 
 def mirror():
-    """Where apt of this machine gets Debian 12 from."""
+    """The mirror from which this machine's apt gets Debian 12."""
     listing = subprocess.run(["apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)"],
                              capture_output=True, text=True).stdout
     for line in listing.splitlines():

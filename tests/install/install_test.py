@@ -1,4 +1,4 @@
-"""assay as it is installed: it works where its sources are not, and the Debian package holds what it must.
+"""assay as installed: it works without its sources, and the Debian package holds what it must.
 
 Usage: install_test.py BUILD ROOT. Uses only the standard library, cmake and dpkg-deb.
 """

@@ -37,7 +37,7 @@ class AttemptTest : public ::testing::Test {
     fs::create_directories((root() / name).parent_path());
     write_file_atomically(root() / name, text);
   }
-  // Hidden ones are of stores under way.
+  // Hidden entries belong to stores under way.
   std::vector<std::string> hidden() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(root())) {
@@ -222,7 +222,7 @@ TEST_F(AttemptTest, AKillLeavesWholeAttemptsOnly) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3 * i));
     child.kill();
   }
-  store(large);  // takes away what the killed ones left
+  store(large);  // removes what the killed stores left
   EXPECT_THAT(hidden(), IsEmpty());
   std::vector<std::string> warnings;
   for (const Submission& s : found(warnings)) {

@@ -162,7 +162,7 @@ class NamedBlock : public ::testing::TestWithParam<const char*> {};
 TEST_P(NamedBlock, IsThatFile) {
   std::string text = GetParam();
   text.replace(text.find("CODE"), 4, kBoth);
-  text += "and\n" + fenced("cpp", "int backward() { return 2; }\n");  // no rival of a named one
+  text += "and\n" + fenced("cpp", "int backward() { return 2; }\n");  // no rival of a named block
   const Extracted e = from(text);
   EXPECT_EQ(files_of(e), (Files{{"submission.cpp", kBoth}}));
 }

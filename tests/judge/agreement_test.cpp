@@ -19,10 +19,10 @@ using testing::sample_cell;
 using testing::two_specs;
 using testing::unread_sample;
 
-// Answers to the first challenge, and what a judge says of them.
+// Answers to the first challenge, and a judge's opinions on them.
 class Agreements : public ::testing::Test {
  protected:
-  // Adds an answer with that score and, where there is a mark, an opinion.
+  // Adds an answer with that score and, if there is a mark, an opinion.
   BoardRow& answer(const std::string& model, double score, std::optional<double> mark,
                    std::size_t challenge = 0) {
     BoardRow row = graded_row(specs[challenge], sample_cell(specs[challenge], model));
@@ -65,7 +65,7 @@ TEST_F(Agreements, AreOfEachChallengeAndOfAll) {
   EXPECT_DOUBLE_EQ(*v.agreements[1].tau_b, -1);
   EXPECT_EQ(v.agreements[2].challenge, nullptr);
   EXPECT_EQ(v.agreements[2].cells, 5U);
-  // Marks 9, 3, 8, 9, 2 against 90, 50, 70, 20, 30: of ten pairs one is tied, six agree.
+  // Marks 9, 3, 8, 9, 2 against 90, 50, 70, 20, 30: of ten pairs, one is tied and six agree.
   EXPECT_DOUBLE_EQ(*v.agreements[2].tau_b, 3 / std::sqrt(90.0));
 }
 

@@ -68,7 +68,7 @@ TEST_F(Judging, AReplyBecomesMarks) {
               ElementsAre(Mark{"design", 8, "parts"}, Mark{"clarity", 4, "names"}));
   EXPECT_EQ(stored[0].second.reply.content, reply_with("8", "4"));
   EXPECT_EQ(stored[0].second.reply.tokens_out, 3);
-  // What cannot be read is kept as it came.
+  // An unreadable reply is kept as it came.
   EXPECT_THAT(stored[1].second.problem, HasSubstr("no JSON object"));
   EXPECT_EQ(stored[1].second.reply.content, "Sorry, no.");
   EXPECT_EQ(stored[1].second.number, 2U);

@@ -61,7 +61,7 @@ TEST(Marks, NumbersOutOfTheRangeAreNone) {
     EXPECT_THAT(problem(reply_with(number, "5")), HasSubstr("not from 0 to 10")) << number;
   for (const char* number : {"\"7\"", "\"7/10\"", "true", "null", "[7]"})
     EXPECT_THAT(problem(reply_with(number, "5")), HasSubstr("no number")) << number;
-  // Neither is JSON, and a number that no type holds is none.
+  // The first two are not JSON, and no type holds the third.
   for (const char* number : {"NaN", "Infinity", "1e999"})
     EXPECT_NE(problem(reply_with(number, "5")), "") << number;
 }
@@ -77,7 +77,7 @@ TEST(Marks, ACriterionThatIsMissingMakesNone) {
 TEST(Marks, WhatIsAmbiguousIsNone) {
   EXPECT_THAT(problem(reply_with("10", "10") + "\n" + reply_with("3", "3")),
               HasSubstr("several JSON objects"));
-  // As where the judge quotes what a hostile answer told it to say.
+  // For example if the judge quotes what a hostile answer told it to say.
   EXPECT_THAT(problem("The file says {\"design\": 10}.\n" + reply_with("3", "3")),
               HasSubstr("several JSON objects"));
   EXPECT_THAT(
@@ -99,7 +99,7 @@ TEST(Marks, WhatIsNoOpinionIsSaidToBeNone) {
   EXPECT_THAT(problem(std::string(300U << 10, 'x')), HasSubstr("longer than 256 KiB"));
 }
 
-// Reading is bounded: neither braces without end nor deep nesting take time or stack.
+// Reading is bounded: neither endless braces nor deep nesting takes much time or stack.
 TEST(Marks, HostileRepliesTakeNoTime) {
   const std::string object = reply_with("7", "6.5");
   std::string braces;

@@ -117,7 +117,7 @@ TEST(OpinionFile, IsFoundAgainByJudgeAndCell) {
   EXPECT_EQ(read_opinions(folder.path).size(), 2U);
   ASSERT_EQ(read_opinions(folder.path, kKey).size(), 1U);
   EXPECT_EQ(read_opinions(folder.path, kKey)[0].judge, "judge");
-  // Locks and temporary files are no opinions.
+  // Locks and temporary files are not opinions.
   write_file_atomically(folder.path / "opinions" / "judge.lock", "");
   EXPECT_EQ(read_opinions(folder.path).size(), 2U);
 }

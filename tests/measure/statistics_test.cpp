@@ -70,7 +70,7 @@ TEST(Statistics, ConstantValuesHaveNoSpread) {
   EXPECT_EQ(e.interval.high, 0.25);
 }
 
-// Drift that slows both halves of a pair alike leaves no trace in the ratio.
+// Drift that slows both halves of a pair equally does not affect the ratio.
 TEST(Statistics, PairingCancelsDrift) {
   Values par, mine;
   for (int i = 0; i < 11; ++i) {
@@ -90,13 +90,14 @@ std::vector<TimingSample> rounds_of_par(const Values& seconds) {
   return rounds;
 }
 
-// As measured on a virtual machine whose two cores were one for most of a case: 13 ms became 23.
+// As measured on a virtual machine whose two cores acted as one for most of a case: 13 ms became
+// 23.
 TEST(Statistics, CalmRoundsAreThoseInWhichParWasFast) {
   const auto rounds =
       rounds_of_par({23.9, 15.6, 14.2, 13.5, 23.4, 15.1, 24.2, 23.8, 14.2, 23.7, 23.4, 23.5});
   const auto calm = calm_rounds(rounds);
   ASSERT_EQ(calm.size(), 5u);
-  EXPECT_EQ(calm[0].submission, 8.0);  // with what else was measured in those rounds
+  EXPECT_EQ(calm[0].submission, 8.0);  // the other measurements of the same round
   EXPECT_EQ(calm[4].submission, 15.0);
 }
 
@@ -112,8 +113,8 @@ TEST(Statistics, RoundsWithoutParAreNotCalm) {
   EXPECT_EQ(calm_rounds(rounds).size(), 2u);
 }
 
-// The bootstrap of a median of eleven covers the truth a little less often than its 95 %; the
-// binomial bound for order statistics 3 and 9 is 93.5 %.
+// The bootstrap of a median of eleven covers the truth a little less often than its nominal 95 %;
+// the binomial bound for order statistics 3 and 9 is 93.5 %.
 TEST(Statistics, IntervalCoversTheTrueMedian) {
   constexpr int kTrials = 600;
   Random random(20240607);

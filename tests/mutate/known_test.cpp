@@ -80,7 +80,8 @@ TEST(KnownMutants, AreRefusedWithThePlace) {
   EXPECT_THAT(error(R"({"schema": 1})"), HasSubstr("mutants.json"));
 }
 
-// An entry that is no mutant says that the answer was edited since: its reason may no longer hold.
+// An entry that is not a mutant shows that the answer was edited since: its reason may no longer
+// hold.
 TEST(KnownMutants, OfTheChallengesAreMutants) {
   const fs::path root = testing::source_dir();
   for (const auto& folder : fs::directory_iterator(root / "challenges")) {

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// What the operator makes of the source.
+// The sources that the operator makes of this one.
 std::vector<std::string> made(Operator op, const std::string& source) {
   std::vector<std::string> all;
   for (const Edit& edit : edits_of(source)) {

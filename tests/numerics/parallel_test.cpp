@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// Restores the thread count, which is the thread's.
+// Restores the thread count, which is per thread.
 class ParallelTest : public ::testing::Test {
  protected:
   void TearDown() override { set_parallel_threads(0); }

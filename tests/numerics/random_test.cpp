@@ -105,8 +105,8 @@ TEST(Fill, Bf16IsTheRoundedFp32) {
   for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_EQ(narrow[i], float_to_bf16(wide[i]));
 }
 
-// Against the same arithmetic in Python, every operation rounded to fp32 on its own: no machine may
-// fuse two of them.
+// Compared with the same arithmetic in Python, every operation rounded to fp32 separately: no
+// machine may fuse two of them.
 TEST(Fill, BytesAreTheSameOnEveryMachine) {
   std::vector<float> values(1000);
   fill_normal(values, 7, 1.1f, 2.3f);

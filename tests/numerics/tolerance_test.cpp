@@ -67,7 +67,7 @@ TEST(RowJudge, AScaleOfZeroDemandsExactness) {
 }
 
 TEST(RowJudge, WhatHardwareFlushesToZeroIsNoError) {
-  // In rows of any length, by both ways of judging them: with a scale of 0, and without one.
+  // In rows of any length, by both ways of judging: with a scale of 0, and without one.
   for (const double scale : {2e-39, 0.0}) {
     Row got(9, 0), expected(9, -1e-39), scales(9, 2e-39);
     expected[8] = scale == 0 ? 0 : expected[8];
@@ -80,7 +80,7 @@ TEST(RowJudge, WhatHardwareFlushesToZeroIsNoError) {
   }
 }
 
-// Where a sink takes nearly all the weight, the others are below the smallest normal float.
+// If a sink takes nearly all the weight, the other weights are below the smallest normal float.
 TEST(RowJudge, NorIsWhatAFlushedWeightWouldHaveAdded) {
   EXPECT_TRUE(judge({0, 0}, {1.35e-38, -3e-33}, {1.35e-38, -3e-33}, {1.35e-38, 3e-33}).pass);
   EXPECT_FALSE(judge({0, 0}, {1e-31, 0}, {1e-31, 0}, {1e-31, 1e-31}).pass);
@@ -92,14 +92,14 @@ TEST(RowJudge, WhatWasFlushedIsNotNamedAsTheWorst) {
 }
 
 TEST(RowJudge, CancelledRowsAreJudgedByTheirScale) {
-  // The exact result is 0; an error of 1e-7 of what was added up is rounding.
+  // The exact result is 0; an error of 1e-7 of the sum of magnitudes is rounding.
   EXPECT_TRUE(judge({1e-7, -1e-7}, {0, 0}, {0, 0}, {1, 1}).pass);
   EXPECT_FALSE(judge({1e-3, 0}, {0, 0}, {0, 0}, {1, 1}).pass);
 }
 
 TEST(RowJudge, AShortRowThatCancelsIsHeldToNoMoreThanItsElements) {
-  // Of 16 values and more, errors of 0.9 of the bound everywhere are too many: they should average.
-  // One value may be off by all that its scale allows.
+  // With 16 or more values, errors of 0.9 of the bound everywhere are too many, since they should
+  // average out. A single value may be off by all that its scale allows.
   const auto all_off = [](std::size_t n, double by) {
     return judge(Row(n, by * 1e-6), Row(n, 0), Row(n, 0), Row(n, 1)).pass;
   };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""benchmarks/gpu_calibration.py: of a small board, and that docs/simulator.md shows the shipped board's.
+"""benchmarks/gpu_calibration.py on a small board; and docs/simulator.md shows the shipped board's figures.
 
 Usage: gpu_calibration_test.py ROOT
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """benchmarks/gpu_link on a driver that simulates a GPU: it measures, and prints a row for each count of launches.
 
-Usage: gpu_link_test.py GPU_LINK ROOT DRIVER MANAGEMENT. Exit status 77 where there is no nvcc.
+Usage: gpu_link_test.py GPU_LINK ROOT DRIVER MANAGEMENT. Exits with status 77 if there is no nvcc.
 """
 import pathlib
 import subprocess

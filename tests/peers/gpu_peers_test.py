@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""benchmarks/gpu_peers.py without a GPU: what it says then, and the shapes of every timed case.
+"""benchmarks/gpu_peers.py without a GPU: what it prints then, and the shapes of every timed case.
 
 Usage: gpu_peers_test.py ROOT. Torch is replaced by small fakes, so it does not matter what is
-installed. What runs on a GPU is checked there by the program itself, against float64.
+installed. On a GPU the program itself checks its results, against float64.
 """
 import ast
 import contextlib
@@ -94,7 +94,7 @@ class Program(unittest.TestCase):
             self.assertIn(word, done.stdout)
 
 
-# Knows only the newer name of a field, and no GPU by another identifier than "GPU-known".
+# Knows only the newer name of a field, and only the GPU with the identifier "GPU-known".
 FAKE_SMI = """#!/bin/sh
 case "$*" in *--id=GPU-other*|*clocks_throttle_reasons*) echo 'not a valid field'; exit 2;; esac
 echo 'NVIDIA H100, 580.1, 1980 MHz, 2619 MHz, 31, Enabled, 0x0000000000000001'
@@ -240,7 +240,7 @@ class Peers(unittest.TestCase):
                     self.assertEqual(max(p.facts["lengths"]), k[2])
 
     def test_shapes_of_some_cases_are_those_of_the_specs(self):
-        # Written out, so that a change of a spec or of what is made of it is noticed.
+        # Written out, so that a change of a spec or of the shapes made from it is noticed.
         self.assertEqual(self.shapes("layer_norm_backward", "time_8192x768"),
                          {"x": (8192, 768), "dy": (8192, 768), "gamma": (768,), "beta": (768,)})
         self.assertEqual(self.shapes("flash_attention_bwd", "time_gqa", "sim"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The shipped naive implementations against torch in fp64: values, and gradients by autograd.
 
-An independent witness of what the challenges define. Usage: torch_test.py ROOT. Exits 77 (skipped) where
+An independent witness of what the challenges define. Usage: torch_test.py ROOT. Exits 77 (skipped) if
 torch is not installed (Debian: python3-torch).
 """
 import ctypes
@@ -163,7 +163,7 @@ class SoftmaxTopK(TorchTest):
                 self.compare(rows, v, k, temperature)
 
     def compare(self, rows, v, k, temperature):
-        # Distinct logits: torch leaves the order of equal ones open.
+        # Distinct logits: torch does not define the order of equal ones.
         x = torch.stack([torch.randperm(v) for _ in range(rows)]).float() * (12.0 / v) - 6
         p = StkParams(dtype=0, rows=rows, V=v, ld=v, K=k, temperature=temperature)
         idx = torch.full((rows, k), -7, dtype=torch.int32)

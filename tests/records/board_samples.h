@@ -1,4 +1,4 @@
-// Results that are awkward to write down, and boards of them.
+// Results that are awkward to write, and boards of them.
 #pragma once
 
 #include <cmath>

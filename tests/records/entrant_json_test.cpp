@@ -24,7 +24,7 @@ std::string published_schema() {
   return read_file(testing::source_dir() + "/challenges/entrant.schema.json");
 }
 
-// Of one of the two files alone.
+// The schema of one of the two files.
 std::string schema_of_file(const std::string& kind) {
   json schema = json::parse(published_schema());
   schema.erase("anyOf");
@@ -64,7 +64,7 @@ TEST(EntrantJson, EveryFactSurvivesARoundTrip) {
 TEST(EntrantJson, TheSchemaSaysTheSame) {
   EXPECT_TRUE(is_valid(json::parse(kModel), "model"));
   EXPECT_TRUE(is_valid(json::parse(kAttempt), "attempt"));
-  // All that is known is in the examples, so in the schema.
+  // The examples contain every known field, so the schema does too.
   const json definitions = json::parse(published_schema())["definitions"];
   EXPECT_EQ(definitions["model"]["properties"].size(), json::parse(kModel).size());
   EXPECT_EQ(definitions["attempt"]["properties"].size(), json::parse(kAttempt).size());

@@ -161,7 +161,7 @@ TEST(ScoreboardOfSchema1, ASkippedCaseThatNeededAGpuSaidSoInItsDetail) {
   EXPECT_EQ(cell.cases[1].verdict, Verdict::skipped);
 }
 
-// OK stood for "judged rightly".
+// OK meant "judged rightly".
 TEST(ScoreboardOfSchema1, AMutantWasACase) {
   json document = board_of_schema_1(sample_cell(sample_spec()));
   json& mutants = document["entries"][0]["cell"]["mutants"];

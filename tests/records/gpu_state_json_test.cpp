@@ -1,4 +1,4 @@
-// A GPU's state survives the way through JSON, with what is absent.
+// A GPU's state survives conversion to JSON and back, including absent values.
 #include "records/gpu_state_json.h"
 
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@ TEST(KindOf, IsProcessorAndCores) {
   machine.cores = 2;
   EXPECT_EQ(kind_of(machine), "AMD EPYC, 2 cores");
   machine.cores = 1;
-  machine.kernel = "another";  // no kind of its own
+  machine.kernel = "another";  // the kernel makes no separate kind
   EXPECT_EQ(kind_of(machine), "AMD EPYC, 1 core");
   EXPECT_EQ(kind_of({}), "unknown, 0 cores");
 }

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAreArray;
 
-// What "$ref" leads to; of alternatives the first that is an object.
+// Resolves "$ref"; of alternatives it takes the first that is an object.
 const json& resolved(const json& schema) {
   static const json document = json::parse(kScoreboardSchema);
   if (schema.contains("$ref")) {
@@ -41,7 +41,7 @@ std::set<std::string> keys_of(const json& object) {
 template <class Table>
 void expect_schema(const json& schema, const std::string& place, const Table& table);
 
-// A visitor that holds a table, and those of the records within, against the schema of its object.
+// A visitor that compares a table, and those of the records within, with the schema of its object.
 class SchemaCheck {
  public:
   SchemaCheck(const json& schema, std::string place) : schema_(schema), place_(std::move(place)) {}

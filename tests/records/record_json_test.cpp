@@ -102,7 +102,8 @@ TEST(RecordJson, EveryKeyOfARecordIsListed) {
   EXPECT_EQ(keys.optional().size(), 7u);
 }
 
-// What reading comes to with that value at that place; with none at all where it is discarded.
+// The error when reading with that value at that place, or without any value if `value` is
+// discarded.
 std::string error_with(const char* place, const json& value) {
   json j = json::parse(kFull);
   const json::json_pointer at(place);

@@ -116,7 +116,7 @@ TEST(Scoreboard, WhoAnsweredStandsThereOnceAndSurvives) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("not on a board")));
   validate_json(json::parse(text), document_schema("scoreboard"), "f");
   validate_json(json::parse(line), document_schema("journal_line"), "f");
-  // A model without results is not told of.
+  // A model without results is not described.
   board.entries.clear();
   EXPECT_EQ(scoreboard_text(board), scoreboard_text({}));
 }
@@ -295,7 +295,7 @@ TEST(ScoreboardSchema, AcceptsWhatIsWritten) {
   EXPECT_NO_THROW(validate_json(json::parse(scoreboard_text({})), kScoreboardSchema, "f"));
 }
 
-// Every object of a document, by JSON pointer; those with keys of their own left out.
+// Every object of a document, by JSON pointer, except those with free keys.
 void collect_objects(const json& j, const std::string& at, std::vector<std::string>& found) {
   if (at.ends_with("/options")) return;
   if (j.is_object() && !at.ends_with("/machines")) found.push_back(at);
@@ -410,7 +410,7 @@ BoardRow quick(const std::string& time, const std::string& source_hash = "source
   return finished_at(time, cell);
 }
 
-// What the board holds after all of them came, by time.
+// The board after all rows have arrived, by time.
 std::string after(const std::vector<BoardRow>& rows) {
   Scoreboard board;
   for (const BoardRow& row : rows) merge(board, row);
@@ -440,7 +440,7 @@ TEST(Merge, AQuickRunDoesNotDisplaceAFullOneOfTheSameSources) {
   merge(board, full("1"));
   EXPECT_EQ(merge(board, quick("2")), Arrival::lesser);
   EXPECT_TRUE(board.entries.begin()->second.score.flags.empty());
-  // Other sources: the old score is not theirs.
+  // The sources differ: the old score does not apply to them.
   EXPECT_EQ(merge(board, quick("2", "edited")), Arrival::replaced);
   EXPECT_EQ(merge(board, quick("3", "edited")), Arrival::replaced);
 }
@@ -487,7 +487,7 @@ TEST(Merge, TheOrderDoesNotMatter) {
   EXPECT_EQ(after({quick("3"), full("2"), full("1")}), "2");
 }
 
-// What a journal and a board hold that were both kept by a kill.
+// The contents of a journal and a board after a kill that kept both.
 TEST(Merge, TheSameRowsOnceMoreChangeNothing) {
   const std::vector<std::vector<BoardRow>> kJournals{
       {full("1"), full("2")},

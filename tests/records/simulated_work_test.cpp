@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-// Every 64-bit field with a value of its own.
+// Every 64-bit field with a different value.
 SimulatedWork sample() {
   SimulatedWork work;
   std::vector<std::uint64_t> values(sizeof work / sizeof(std::uint64_t));

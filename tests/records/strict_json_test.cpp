@@ -15,7 +15,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using testing::error_of;
 
-// What reading `key` of an object that holds only it comes to.
+// The error when reading `key` of an object that holds only it.
 std::string error_for(const json& value, const std::function<void(const StrictObject&)>& read) {
   const json j{{"k", value}};
   return error_of([&] { read(StrictObject(j, "/entries/3", {"k"})); });

@@ -1,5 +1,5 @@
-// Golden files: tests/report/golden/<name>. ASSAY_UPDATE_GOLDEN=1 rewrites them from what the code
-// says now; read the difference before committing it.
+// Golden files: tests/report/golden/<name>. ASSAY_UPDATE_GOLDEN=1 rewrites them with the code's
+// current output; read the difference before committing it.
 #pragma once
 
 #include <gtest/gtest.h>

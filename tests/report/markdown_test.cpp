@@ -102,7 +102,7 @@ TEST(Averages, RankByTheMeanAndShowTheBest) {
   EXPECT_EQ(*best.models[0].average, *best.models[0].best);
 }
 
-// A device that cannot grade the main part of a challenge.
+// The device cannot grade the main part of a challenge.
 TEST(Averages, LeavePartialChallengesOut) {
   auto specs = two_specs();
   for (CaseSpec& c : specs[1].cases) c.on_simulator = c.group != CaseGroup::core;
@@ -128,7 +128,7 @@ TEST(Averages, LeavePartialChallengesOut) {
 
 // --- tables of a large board ---------------------------------------------------
 
-// So many models, each with an answer to the first of the two challenges.
+// That many models, each with an answer to the first of the two challenges.
 report::Standings many_models(int models) {
   static const std::vector<ChallengeSpec> kSpecs = two_specs();
   static Scoreboard board;

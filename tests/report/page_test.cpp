@@ -1,4 +1,4 @@
-// What commands and pages are printed with: pages in two forms, comparisons, flat tables.
+// The tools that commands and pages print with: pages in two forms, comparisons, flat tables.
 #include "report/page.h"
 
 #include <gmock/gmock.h>
@@ -144,7 +144,7 @@ TEST(PublishedPage, ShowsMeasuredScoresOfTheSameModels) {
 
 TEST(Tables, EveryRowHasTheSameColumns) {
   const Compared c;
-  // The code of one attempt is known.
+  // Only one attempt's code is known.
   const CodeOf code_of = [](const BoardRow& row) -> std::optional<CodeFacts> {
     if (row.key.model != "b") return std::nullopt;
     CodeFacts code;

@@ -211,7 +211,7 @@ TEST(Rankings, WithoutAReadmeThereIsNoLink) {
 
 // --- large boards --------------------------------------------------------------
 
-// The same answer by so many models.
+// The same answer by that many models.
 Scoreboard crowd(int models) {
   BoardEntry entry = testing::graded_entry(two_specs()[0], testing::sample_cell(two_specs()[0]));
   Scoreboard board;
@@ -222,7 +222,7 @@ Scoreboard crowd(int models) {
   return board;
 }
 
-// Tables may grow with the models, never with their square, and the README not at all.
+// Tables may grow with the number of models, never with its square, and the README not at all.
 TEST(Rankings, GrowNoFasterThanTheBoard) {
   const Scoreboard small = crowd(150), large = crowd(600);
   EXPECT_LT(ranking_section(large, two_specs()).size(),

@@ -25,7 +25,7 @@ class ApiTest : public ::testing::Test {
             .body = body.dump(),
             .address = "127.0.0.1"};
   }
-  // The status and the code of the error.
+  // The status and the error code.
   std::string refused(const HttpRequest& request) {
     const HttpAnswer answer = api_.answer(request);
     const Json error = Json::parse(answer.body).at("error");
@@ -141,7 +141,7 @@ TEST_F(ApiTest, WithTokensOnlyWhoBearsOneComesIn) {
   EXPECT_EQ(entry("/v1/health", ""), 200);
 }
 
-// A page whose name was made to lead to this machine sends that name.
+// A page whose host name was made to resolve to this machine sends that name.
 TEST_F(ApiTest, WithoutTokensOnlyWhoNamesThisMachineComesIn) {
   const auto entry = [&](const std::string& path, const std::string& host) {
     const auto refused = api_.refuse_entry({.method = "GET", .path = path, .host = host});

@@ -1,4 +1,4 @@
-// A service whose answers are graded by a script, and requests to it.
+// A service that grades answers by a script, and requests to it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ inline Json request_for(const std::string& source, const std::string& client = "
   return request;
 }
 
-// What `assay grade --json` prints, as far as the service reads it.
+// The output of `assay grade --json`, as far as the service reads it.
 inline Json graded(const std::string& verdict = "OK") {
   const Json counted{{"passed", verdict == "OK" ? 1 : 0}, {"run", 1}, {"of", 1}, {"share", 1.0}};
   const Json none{{"passed", 0}, {"run", 0}, {"of", 0}, {"share", nullptr}};
@@ -46,7 +46,7 @@ inline Json graded(const std::string& verdict = "OK") {
           {"harness_faults", Json::array()}};
 }
 
-// Grades are made when the test says so; until then they last.
+// Grades finish when the test says so; until then they keep running.
 class ScriptedGrade {
  public:
   Json operator()(const GradeRequest& request) {

@@ -202,7 +202,7 @@ TEST_F(ServiceTest, AfterARestartResultsAreThereAndWhatWaitedIsGraded) {
   EXPECT_THAT(after.grade.begun(), ElementsAre("int y;", "int z;")) << "what ran, too";
 }
 
-// What a killed server leaves is made by hand: a task that runs, on disk.
+// The remains of a killed server are made by hand: a running task, on disk.
 TEST_F(ServiceTest, AfterAKillWhatRanIsLost) {
   const std::string id(32, 'a');
   {

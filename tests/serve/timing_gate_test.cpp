@@ -14,14 +14,14 @@
 namespace assay::serve {
 namespace {
 
-// Long enough that a thread which may pass has passed; one that may not never does.
+// Long enough that a thread that may pass has passed; a thread that may not never does.
 constexpr std::chrono::milliseconds kAWhile{30};
 
 void until(const std::atomic<int>& count, int value) {
   while (count < value) std::this_thread::yield();
 }
 
-// What passed, in that order.
+// The names of what passed, in order.
 class Log {
  public:
   void add(const std::string& what) {

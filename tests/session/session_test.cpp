@@ -39,7 +39,7 @@ std::vector<std::string> names(const std::vector<const Submission*>& submissions
 // --- order
 // ------------------------------------------------------------------------------------------
 
-// Submissions whose expected seconds stand in their models' names.
+// The models' names hold the expected seconds of their submissions.
 double seconds(const Submission& s) { return std::stod(s.model); }
 
 TEST(Order, TheShortestAnswerInCppComesFirstAlone) {
@@ -116,7 +116,7 @@ TEST(Order, NothingToDoIsNoOrder) {
 // --- running
 // ----------------------------------------------------------------------------------------
 
-// Writes down what is asked of it, and throws where it is told to.
+// Records the calls that it gets, and throws where it is told to.
 class FakeSteps final : public Steps {
  public:
   std::vector<cells::SharedBuild> builds_for(const std::string& challenge,

@@ -23,7 +23,7 @@ Submission submission(const std::string& model, const std::string& challenge) {
   return s;
 }
 
-// Two dear ones and many cheap ones.
+// Two expensive ones and many cheap ones.
 std::vector<Submission> field() {
   std::vector<Submission> all;
   for (int i = 0; i < 20; ++i) all.push_back(submission("m" + std::to_string(i), "a"));

@@ -44,13 +44,13 @@ TEST(Highlight, WhatIsLeftOpenEndsWithTheLineOrTheText) {
 TEST(Highlight, MarksTheLinesThatAreLinkedTo) {
   EXPECT_EQ(highlighted("a\nint b;\nc", "f0-", {2}).str(),
             "a\n<mark id=\"f0-2\"><b>int</b> b;</mark>\nc");
-  // A comment over several lines, one of them marked.
+  // A comment of several lines, one of which is marked.
   EXPECT_EQ(highlighted("/*1\n2\n3*/", "L", {2}).str(),
             "<i>/*1</i>\n<mark id=\"L2\"><i>2</i></mark>\n<i>3*/</i>");
   EXPECT_EQ(highlighted("a", "L", {1, 7}).str(), "<mark id=\"L1\">a</mark>");
 }
 
-// Whatever the bytes are: no tag but the five is written.
+// Whatever the bytes are, no tag except the five is written.
 TEST(Highlight, AnyBytesAreText) {
   constexpr std::string_view kAlphabet("\"'\\/*#R(x)\n \0\xff<&u8int1.e+-", 26);
   std::mt19937 random(3);

@@ -57,7 +57,7 @@ std::string decoded(const std::string& link) {
 
 class Site : public ::testing::Test {
  protected:
-  // The full board of the reports' tests, and an answer in CUDA that needs a GPU, another that has
+  // The full board of the reports' tests, plus an answer in CUDA that needs a GPU, one that has
   // findings, and one whose every text is hostile.
   void SetUp() override {
     entries_ = testing::full_entries();
@@ -220,7 +220,8 @@ TEST_F(Site, TheSameBoardGivesTheSameBytes) {
   EXPECT_EQ(pages_of(out()), first);
 }
 
-// A comparison with what may be there would miss what nobody thought of: all tags are known ones.
+// A search for known attacks would miss what nobody thought of: instead, all tags must be known
+// ones.
 TEST_F(Site, NothingOfOthersBecomesMarkup) {
   const std::regex tag("<([A-Za-z][^\\s>/]*)");
   const std::set<std::string> known{
@@ -255,7 +256,7 @@ TEST_F(Site, HostileTextIsThereAsText) {
   EXPECT_THAT(page, HasSubstr("&lt;/dd&gt;&lt;script&gt;alert(3)&lt;/script&gt;"));
   EXPECT_THAT(page, HasSubstr("[U+202E]"));
   EXPECT_THAT(page, HasSubstr("<i>// &lt;/code&gt;&lt;/pre&gt;&lt;script&gt;"));
-  // And where it names a line of the source, with a link to it.
+  // Where the text names a line of the source, it links to it.
   EXPECT_THAT(page, HasSubstr("<a href=\"#f0-2\">submission.cpp:2</a>"));
   EXPECT_THAT(page, HasSubstr("<mark id=\"f0-2\"><b>int</b> f()"));
 }
@@ -335,7 +336,7 @@ TEST_F(Site, AFolderThatHoldsAnythingElseIsLeftAlone) {
 TEST_F(Site, AnOlderSiteIsReplacedWhole) {
   const Pages first = written();
   write_file_atomically(out() / "stale.html", "old");
-  fs::create_directories(out().string() + ".tmp");  // of a kill
+  fs::create_directories(out().string() + ".tmp");  // left by a kill
   write_file_atomically(out().string() + ".tmp/half.html", "half");
   EXPECT_EQ(written(), first);
   EXPECT_FALSE(fs::exists(out().string() + ".tmp"));
@@ -376,7 +377,7 @@ TEST(LargeBoard, PagesOfCellsAreBrief) {
   const std::string brief = cell_document(view);
   EXPECT_THAT(brief, HasSubstr("Passed: edge_a, edge_b"));
   EXPECT_THAT(brief, Not(HasSubstr("<td>core_a<td>OK")));
-  EXPECT_THAT(brief, HasSubstr("<td>core_b<td>"));  // it failed
+  EXPECT_THAT(brief, HasSubstr("<td>core_b<td>"));  // the case failed
   EXPECT_LT(brief.size(), whole.size());
 }
 

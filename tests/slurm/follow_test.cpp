@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// What a task is, look by look; the last stays. "done" also leaves its mark.
+// The states of a task, one per look; the last stays. "done" also leaves its mark.
 using Life = std::vector<std::string>;
 
 class Scripted final : public Scheduler {
@@ -140,7 +140,7 @@ TEST_F(Follow, GivesUpOnAShardThatFailsTooOften) {
   scheduler.lives = {{{"1", 1}, {"FAILED"}}, {{"1", 2}, {"done"}}, {{"2", 1}, {"FAILED"}}};
   EXPECT_THAT(follow(), ElementsAre(1));
   EXPECT_THAT(scheduler.batches, SizeIs(2));
-  // Who asks again wants it tried again.
+  // Asking again retries the shard.
   scheduler.lives[{"3", 1}] = {"done"};
   EXPECT_THAT(follow(), IsEmpty());
 }
@@ -261,7 +261,7 @@ TEST_F(Follow, WhatWasCancelledFromHereIsWantedStill) {
   Follower follower(array, folder, scheduler, {}, {});
   follower.cancel();
   EXPECT_THAT(scheduler.cancelled, ElementsAre("9"));
-  // While it ends nothing else gets its shards.
+  // While the job is ending, no other job gets its shards.
   scheduler.lives = {{{"9", 1}, {"COMPLETING", "COMPLETING", "CANCELLED"}},
                      {{"9", 2}, {"CANCELLED"}},
                      {{"1", 1}, {"done"}},

@@ -74,7 +74,7 @@ TEST_F(PublicCasesTest, StandInThePlaceOfThoseOfGrading) {
   EXPECT_TRUE(spec.resources.empty());
   EXPECT_EQ(spec.capabilities.size(), 1u);
   EXPECT_NE(spec.hash, spec_.hash);
-  // The timed case runs on the simulator without a word, others where they say so.
+  // The timed case runs on the simulator by default; other cases must say so.
   EXPECT_EQ(spec_for(Device::sim, spec).cases.size(), 4u);
 }
 
@@ -90,7 +90,7 @@ TEST_F(PublicCasesTest, AreRefusedWithThePlaceAndTheCause) {
          j["cases"][0]["params"] = {{"n", 5}, {"m", 1}};
        },
        "params of 'a'"},
-      // What is graded on the simulator alone.
+      // A case that is graded only on the simulator.
       {[](json& j) {
          j["cases"][0]["params"] = {{"n", 2}, {"m", 1}};
        },
@@ -167,7 +167,7 @@ TEST_P(ShippedPublicCases, CanBePlannedAndShownOnBothDevices) {
   }
 }
 
-// Whatever seed a grading has, the public one included, it fills no input as a public case does.
+// No seed of a grading, not even the public one, fills an input as a public case does.
 TEST_P(ShippedPublicCases, ShareNoSeedWithAGrading) {
   std::set<std::uint64_t> published, graded;
   for (const CaseSpec& c : published_.cases)
@@ -178,7 +178,7 @@ TEST_P(ShippedPublicCases, ShareNoSeedWithAGrading) {
   for (const std::uint64_t seed : graded) EXPECT_FALSE(published.contains(seed));
 }
 
-// Naive and par fail none, and none is beyond both.
+// Naive and par fail none of these cases, and at least one of them supports each.
 TEST_P(ShippedPublicCases, AreRightInTheChallengesOwnImplementations) {
   const ChallengeSpec spec = public_spec(spec_, published_);
   std::set<std::string> passed;

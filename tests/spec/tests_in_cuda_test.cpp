@@ -60,7 +60,7 @@ TEST_F(TestsInCudaTest, WithoutThemThePointsGoToTheOthers) {
   EXPECT_EQ(spec_for(Device::sim, spec_).weights.correctness, 75);
 }
 
-// With fewer, each of them would be worth too much.
+// With fewer, each example would be worth too much.
 TEST(TestsInCuda, EveryChallengeHasSevenWrongExamplesOrMore) {
   const fs::path challenges = fs::path(testing::source_dir()) / "challenges";
   for (const fs::directory_entry& folder : fs::directory_iterator(challenges)) {

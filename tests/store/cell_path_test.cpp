@@ -25,7 +25,7 @@ TEST(CellPath, OnePartOfIt) {
 }
 
 const std::string kLong(255, 'x');
-// Names that a folder may have, or that a board from elsewhere may claim.
+// Names that a folder may have, or that an untrusted board may contain.
 const std::vector<std::string> kNames{"a",         "A",
                                       "a b",       "a%20b",
                                       ".",         "..",

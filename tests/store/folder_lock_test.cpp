@@ -54,7 +54,8 @@ TEST(FolderLock, IsFreeOnceLetGoAlthoughAForkHasItsFile) {
   EXPECT_EQ(error_of([&] { FolderLock(folder.path, 20ms); }), "no error");
 }
 
-// Each reads the file, lets the other run, and writes one more: without the lock some are lost.
+// Each reads the file, lets the other run, and writes the number plus one: without the lock some
+// increments are lost.
 TEST(FolderLock, OnlyOneWritesAtATime) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path / "count";

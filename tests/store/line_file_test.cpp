@@ -61,7 +61,7 @@ TEST_F(LineFile, NothingButATornLineIsAnEmptyFile) {
   EXPECT_EQ(read_file(file), "first\n");
 }
 
-// A limit on the size of files stands for a full disk: the first half of the line still fits.
+// A limit on file sizes simulates a full disk: the first half of the line still fits.
 TEST_F(LineFile, WithoutRoomTheFileStaysAsItWas) {
   append_line(file, "one");
   testing::ChildProcess full([&](const testing::ChildProcess&) {

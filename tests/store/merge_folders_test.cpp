@@ -31,7 +31,7 @@ class MergeFoldersTest : public ::testing::Test {
   MergeCount merge(Prefer prefer = Prefer::newest) const {
     return merge_results(ours_, IncomingResults(theirs_), prefer);
   }
-  // Whether the evidence of a cell on our board is there, and of that measurement.
+  // Whether the evidence of a cell on our board exists and belongs to that measurement.
   std::string evidence_of(const std::string& model) const {
     return find_evidence(ours_, read_board(ours_).entries.at(key_of(model)).evidence).text;
   }
@@ -81,7 +81,7 @@ TEST_F(MergeFoldersTest, OursMayBePreferredThoughOlder) {
   EXPECT_THAT(times(read_board(ours_)), UnorderedElementsAre(Pair("a", "1"), Pair("b", "2")));
 }
 
-// Ours would say nothing about their score.
+// Our evidence would say nothing about their score.
 TEST_F(MergeFoldersTest, WithoutTheirEvidenceOursGoes) {
   measure(ours_, {entry_at("a", "1")});
   measure(theirs_, {entry_at("a", "2")});

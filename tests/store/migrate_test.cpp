@@ -61,7 +61,7 @@ TEST_F(Migrate, ABoardOfTodayInAnotherLayoutIsLeftAlone) {
   EXPECT_EQ(read_file(board_path(folder)), compact);
 }
 
-// As boards were written before they kept the cases that failed.
+// The format of boards before they kept the failed cases.
 std::string without_failed_cases(const std::string& text) {
   std::string old;
   for (std::size_t at = 0; at < text.size();) {

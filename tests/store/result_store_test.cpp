@@ -35,7 +35,7 @@ using ::testing::UnorderedElementsAre;
 
 class ResultStoreTest : public ::testing::Test {
  protected:
-  // What find_evidence says of each cell of the board that it finds fault with.
+  // What find_evidence reports for each cell of the board with a problem.
   std::vector<std::string> problems() const {
     std::vector<std::string> all;
     for (const auto& [key, row] : read_board(folder).entries) {
@@ -76,12 +76,12 @@ TEST_F(ResultStoreTest, KnowsHowTheLastRunEnded) {
     store.finish();
   }
   EXPECT_EQ(ResultStore(folder).last_run(), finished);
-  // What a kill left before the first line was whole says nothing.
+  // A file that a kill left without a complete first line is ignored.
   write_file_atomically(folder / "runs" / "s.jsonl", "{\"schema\"");
   EXPECT_EQ(ResultStore(folder).last_run(), finished);
 }
 
-// As on a network file system where a node that died holds its locks still.
+// As on a network file system where a dead node still holds its locks.
 TEST_F(ResultStoreTest, ASoleWriterGoesOnDespiteTheLocksOfOneThatDied) {
   ResultStore dead(folder);
   dead.start(run_start("r"));
@@ -258,8 +258,8 @@ TEST_F(ResultStoreTest, LesserEvidenceIsAdoptedToo) {
   EXPECT_TRUE(store.adopt(key_of("b")));
 }
 
-// Adds the cells of a run, each telling the parent when it is stored.
-constexpr int kCells = 80;  // more than a board that is written whole each time
+// Stores the cells of a run, telling the parent about each once it is stored.
+constexpr int kCells = 80;  // more than a board takes that is rewritten whole each time
 
 std::string model(int i) { return "model" + std::to_string(i); }
 
@@ -279,8 +279,8 @@ void work(const fs::path& folder, const std::string& round, bool resume, const C
   store.finish();
 }
 
-// The evidence names its run, and a run that was killed as it began leaves its name to nobody: the
-// next one is "0007-2". problems() looks at the hashes themselves.
+// The evidence names its run. A run that was killed as it began does not pass on its name: the next
+// one is "0007-2". problems() checks the hashes themselves.
 std::string without_hashes(const Scoreboard& board) {
   static const std::regex hash(R"("sha256":"[0-9a-f]*")");
   return std::regex_replace(scoreboard_text(board), hash, "");
@@ -291,9 +291,9 @@ bool can_be_resumed(const fs::path& folder) {
   return testing::error_of([&] { store.resume(); }) == "no error";
 }
 
-// Kills hundreds of writers at any moment. After each kill every file is whole and nothing that was
-// stored is missing; after each run, killed and resumed many times, all of its cells are there; in
-// the end the board is that of an undisturbed run.
+// Kills hundreds of writers at random moments. After each kill every file is whole and nothing that
+// was stored is missing. After each run, killed and resumed many times, all of its cells are there.
+// In the end the board is the same as that of an undisturbed run.
 TEST_F(ResultStoreTest, KillsAtAnyMomentLoseNothing) {
   constexpr int kKills = 300;
   const unsigned seed = std::random_device{}();
@@ -317,7 +317,7 @@ TEST_F(ResultStoreTest, KillsAtAnyMomentLoseNothing) {
       const auto of_round = std::ranges::count(times(read_board(folder)), round,
                                                [](const auto& cell) { return cell.second; });
       ASSERT_GE(of_round, stored) << "cells that were stored are lost after kill " << kills;
-      ASSERT_LE(problems().size(), 1u);  // the one that was being replaced
+      ASSERT_LE(problems().size(), 1u);  // the cell that was being replaced
       begun = can_be_resumed(folder);
       done = !begun && of_round > 0;
       if (!done) continue;
@@ -356,7 +356,7 @@ TEST_F(ResultStoreTest, TwoRunsInOneFolderKeepEachOthersCells) {
   EXPECT_TRUE(problems().empty());
 }
 
-// A limit on the size of files stands for a full disk.
+// A limit on file sizes simulates a full disk.
 TEST_F(ResultStoreTest, AFullDiskLosesNothing) {
   {
     ResultStore store(folder);

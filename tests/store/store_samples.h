@@ -1,4 +1,4 @@
-// Results folders of tests.
+// Results folders for tests.
 #pragma once
 
 #include "../records/board_samples.h"

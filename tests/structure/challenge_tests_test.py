@@ -1,4 +1,4 @@
-"""A challenge without a test does not configure, unless tests are not built. Usage: challenge_tests_test.py ROOT."""
+"""A challenge without a test fails to configure, unless tests are not built. Usage: challenge_tests_test.py ROOT."""
 import pathlib
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ def configured(source, build, *options):
 
 
 def not_needed(folder, names):
-    """At the top, what is large or made by a build."""
+    """At the top level: what is large or made by a build."""
     large = {".git", ".cache", "results", "submissions"}
     return [n for n in names if pathlib.Path(folder) == ROOT and (n in large or n.startswith("build"))]
 

@@ -1,4 +1,4 @@
-"""The Containerfile installs what scripts/setup.sh does, and names what is there.
+"""The Containerfile installs what scripts/setup.sh does, and names only files that exist.
 
 Usage: container_recipe_test.py ROOT. Uses only the standard library.
 """

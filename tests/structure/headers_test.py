@@ -1,6 +1,7 @@
-"""Each header compiles alone, as the first include of its .cpp or here; each challenge's abi.h compiles as C11 and C++20.
+"""Each header compiles alone, as the first include of its .cpp or here; each challenge's abi.h compiles as C11 and
+C++20.
 
-Usage: headers_test.py ROOT BUILD. Through ccache, where it is installed, what did not change costs nothing.
+Usage: headers_test.py ROOT BUILD. Uses ccache where it is installed, so unchanged headers cost nothing.
 """
 import concurrent.futures
 import os
@@ -19,7 +20,7 @@ ENVIRONMENT = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1
 
 
 def built_alone(header):
-    """The build has shown it: a source of the same name includes it before anything else."""
+    """Whether the build has checked it: a source of the same name includes it before anything else."""
     source = header.with_suffix(".cpp")
     first = re.search(r'^#include [<"](.*)[>"]', source.read_text(), re.M) if source.exists() else None
     return first is not None and first[1] == str(header.relative_to(ROOT / "src"))

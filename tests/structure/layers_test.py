@@ -1,4 +1,5 @@
-"""Layers only look down, nothing in src/ names a challenge, and challenges see little of src/. One table makes PV.
+"""Layers only depend on lower ones, nothing in src/ names a challenge, and challenges see little of src/. Only one
+table makes PV.
 
 Usage: layers_test.py ROOT.
 """
@@ -7,7 +8,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-# Folder of src -> folders and files it may include from, besides its own, util/ and include/assay.
+# Folder of src -> folders and files it may include from, besides itself, util/ and include/assay.
 ALLOWED = {
     "util": set(),
     "numerics": set(),
@@ -48,15 +49,15 @@ ALLOWED = {
              "numerics/jobs.h"},
     "report": {"compare", "grade", "judge", "measure", "mutate/score.h", "records", "spec"},
 }
-# What of these folders may see the real world: the rest knows only interfaces, which tests fake.
+# The files of these folders that may see the real world: all others know only interfaces, which tests fake.
 BEHIND_INTERFACES = {"processes", "cases", "cells", "session"}
 REAL_WORLD = {
     "processes/worker_process.h": {"src/cases/world.cpp", "src/processes/worker_process.cpp"},
     "processes/device_process.h": {"src/processes/worker_process.h", "src/processes/device_process.cpp"},
     "cases/challenge_registry.h": {"src/cases/world.cpp"},
 }
-# The same of the folders of src/sim. All see the files of src/sim itself: what a device is, does and
-# counts. device.cpp, which makes a device of the others, is the one there that sees them.
+# The same for the folders of src/sim. All of them see the files of src/sim itself, which define what a device is, does
+# and counts. Of those files only device.cpp, which builds a device from the other folders, sees these.
 SIM_ALLOWED = {
     "ptx": set(),
     "math": set(),
@@ -67,15 +68,15 @@ SIM_ALLOWED = {
     "device.cpp": {"decode", "execution", "ptx", "memory"},
     "runtime": {"ptx"},
 }
-# What names the verdict PV: its name, its weight, and the table that alone makes it, so that every violation of
-# the protocol is in the table.
+# Everything that names the verdict PV: its name, its weight, and the only table that makes it, so that every violation
+# of the protocol is in the table.
 NAMES_PV = {"src/records/codes.cpp", "src/records/lookup.cpp", "src/processes/protocol_violation.h"}
-# Folders that do without util/. What crosses a process boundary and what simulates stand alone.
+# Folders that do not use util/. What crosses a process boundary and what simulates stand alone.
 ALONE = {"sim", "wire"}
 
 
 def permitted_in_sim(own, target):
-    """Of `own`, a folder or file of src/sim."""
+    """What `own`, a folder or file of src/sim, may include."""
     folder, *rest = target.split("/")[1:]
     return not rest or folder == own or folder in SIM_ALLOWED.get(own, set())
 
@@ -90,14 +91,14 @@ def permitted(own, target):
     return folder in {own} | ALLOWED[own] or target in ALLOWED[own]
 
 
-# What is compiled like an answer: naive and par, which are the ends of the scale, and examples. It
-# sees what a submission sees, the public headers and what lies in its own folder.
+# Sources that are compiled like an answer: naive and par, which are the ends of the scale, and examples. They see what
+# a submission sees: the public headers and the files of their own folder.
 ANSWERS = re.compile(r"abi\.h|(baselines|examples)/.*")
 PUBLIC = {"assay/abi.h", "assay/attention.h"}
 
 
 def seen_by_challenge(file, target):
-    """Whether a file of a challenge, or of challenges/shared, may include what is none of its own files."""
+    """Whether a file of a challenge, or of challenges/shared, may include something other than its own files."""
     own, *inside = file.relative_to(ROOT / "challenges").parts
     inside = "/".join(inside)
     if own == "shared" and inside.startswith("baselines/"):
@@ -107,13 +108,13 @@ def seen_by_challenge(file, target):
     folder, exists = target.split("/")[0], lambda *place: ROOT.joinpath(*place, target).exists()
     if folder == "assay":
         return exists("include")
-    if inside.startswith("worker/"):  # what runs beside the submission
+    if inside.startswith("worker/"):  # code that runs beside the submission
         return inside == "worker/witness.cpp" and target == "implementation.h"  # which the harness writes
     return (folder == "util" and exists("src")) or (folder == "shared" and exists("challenges"))
 
 
 def own_file(file, target):
-    """Seen from the file, from the challenge's folder or from its baselines; it does not leave that folder."""
+    """Looked up from the file, the challenge's folder or its baselines, without leaving that folder."""
     folder = ROOT / "challenges" / file.relative_to(ROOT / "challenges").parts[0]
     return any((base / target).exists() and (base / target).resolve().is_relative_to(folder.resolve())
                for base in (file.parent, folder, folder / "baselines"))

@@ -1,7 +1,7 @@
 """Every preset of CMakePresets.json configures and builds what its build preset names.
 
-Usage: presets_test.py ROOT [PRESET...]. Builds into a temporary folder; takes the better part of an hour without a
-compiler cache. A preset whose compiler is not installed is named and left out.
+Usage: presets_test.py ROOT [PRESET...]. Builds into a temporary folder; takes most of an hour without a
+compiler cache. A preset whose compiler is not installed is reported and left out.
 """
 import json
 import pathlib

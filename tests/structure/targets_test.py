@@ -1,6 +1,6 @@
-"""naive, par and the shipped answers compile for every kind of x86-64 processor, by the compiler of this machine.
+"""naive, par and the shipped answers compile for every kind of x86-64 processor, with this machine's compiler.
 
-Usage: targets_test.py ROOT. Skipped on other architectures. What runs is the native build, elsewhere.
+Usage: targets_test.py ROOT. Skipped on other architectures. Nothing is run; other tests run the native build.
 """
 import concurrent.futures
 import pathlib
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-# The levels of the x86-64 psABI, and AVX-512 with its foundation alone, as on Xeon Phi.
+# The levels of the x86-64 psABI, and AVX-512 with only its foundation, as on Xeon Phi.
 TARGETS = [["-march=x86-64"], ["-march=x86-64-v2"], ["-march=x86-64-v3"], ["-march=x86-64-v3", "-mavx512f"],
            ["-march=x86-64-v4"]]
 

@@ -105,7 +105,7 @@ TEST_F(AnswerTest, TheChallengeIsThatOfTheFolderOrOfTheOneAbove) {
 TEST_F(AnswerTest, ElseTheFunctionsTell) {
   EXPECT_EQ(recognised(write("a.cpp", "extern \"C\" int sum (int);")).challenge, "summing");
   EXPECT_EQ(recognised(write("a.cpp", "int sum(int) {}")).how, "it has sum()");
-  // A backward pass may have the forward one too.
+  // A backward pass may include the forward one.
   EXPECT_EQ(recognised(write("b.cpp", "fa_forward(a) fa_backward(b)")).challenge, "backward");
   EXPECT_EQ(recognised(write("c.cpp", "fa_forward(a)")).challenge, "forward");
 }

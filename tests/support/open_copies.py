@@ -1,4 +1,5 @@
 """Copies of libraries where every user can read them.
+
 Where assay runs as root, the process that drives a GPU runs as another user. That user may not be able to enter the
 build folder, which is often closed to others.
 """

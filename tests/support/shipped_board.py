@@ -1,8 +1,10 @@
 """The shipped board made suitable for tests: current, and with some evidence.
+
 The repository holds no evidence, and after a change of the measurement revision its board is stale until
 it is measured again. Tests of the commands that use a board depend on neither. They get a copy whose rows pass
 for current, with the evidence of tests/support/evidence/: real documents of the sample entrants, cut down to
 few repetitions and few counts.
+
 As a program: shipped_board.py ROOT RESULTS. Uses only the standard library.
 """
 import hashlib

@@ -1,4 +1,5 @@
 """Answers that compile almost instantly: every function reports that it is not supported.
+
 Uses only the standard library.
 """
 import json

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Only what a prompt asks of a challenge.
+// Defines only what a prompt needs from a challenge.
 class Shapes final : public BareChallenge {
  public:
   std::string shape(const CaseSpec& c) const override { return "shape of " + c.name; }

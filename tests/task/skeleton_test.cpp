@@ -38,7 +38,7 @@ TEST(SkeletonTest, CudaIncludesItsRuntime) {
 
 TEST(SkeletonTest, AFunctionThatIsNotDeclaredIsAnError) {
   EXPECT_THROW(skeleton(kHeader, {"other"}, Language::cpp), Error);
-  // Not "one", in whose name it ends.
+  // Must not match "one", which ends in this name.
   EXPECT_THROW(skeleton(kHeader, {"ne"}, Language::cpp), Error);
 }
 

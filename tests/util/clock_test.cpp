@@ -24,7 +24,7 @@ TEST(Clock, NanosecondsAndSecondsAreOfOneClock) {
   const double before = steady_seconds();
   const double between = static_cast<double>(steady_nanoseconds()) * 1e-9;
   const double after = steady_seconds();
-  EXPECT_LE(before - 1e-6, between);  // a double holds no more
+  EXPECT_LE(before - 1e-6, between);  // a double is no more precise
   EXPECT_LE(between, after + 1e-6);
 }
 

@@ -36,7 +36,7 @@ TEST_F(FileLockTest, IsHeldByOneAndLeavesNothing) {
 }
 
 TEST_F(FileLockTest, KeepsThreadsApart) {
-  int inside = 0, most = 0;  // guarded by the lock alone
+  int inside = 0, most = 0;  // guarded only by the lock
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 8; ++t) {

@@ -87,7 +87,8 @@ TEST_F(FilesTest, WritersOfOneFileDoNotMeet) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
-// A process in another pid namespace that shares the folder, or one that was killed.
+// It belongs to a process in another pid namespace that shares the folder, or to one that was
+// killed.
 TEST_F(FilesTest, AForeignTemporaryFileIsLeftAlone) {
   for (int i = 0; i < 3; ++i) {
     const std::string name = "a." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".tmp";

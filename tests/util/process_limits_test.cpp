@@ -63,7 +63,7 @@ TEST(ProcessLimits, ClosedStandardFilesAreOpenedToNothing) {
 }
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Where one was that was freed again.
+// The address of a block that has been freed again.
 const char* freed_block(std::size_t bytes) {
   const std::vector<char> block(bytes);
   return block.data();

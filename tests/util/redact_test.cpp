@@ -52,7 +52,7 @@ TEST(Redactor, TakesOutPrivateKeys) {
   EXPECT_EQ(redactor.redacted("-----BEGIN PRIVATE KEY-----\nnever ends"), kGone);
 }
 
-// However the text is cut, nothing of a secret passes, and nothing else is lost.
+// However the text is cut, nothing of a secret gets through, and nothing else is lost.
 TEST(Redactor, TakesPieces) {
   const std::string value = "the value of a variable", token = "sk-" + std::string(40, 'k');
   const std::string key =

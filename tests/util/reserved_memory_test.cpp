@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-// More than any machine has, of which two pages are used.
+// More than any machine has, of which only two pages are used.
 TEST(ReservedMemory, IsAsWideAsAsked) {
   constexpr std::size_t kWide = std::size_t{1} << 42;
   ReservedMemory memory(kWide);

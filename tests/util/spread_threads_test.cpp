@@ -23,7 +23,7 @@ double processor_seconds(pthread_t thread) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Left alone, a thread that is started on its creator's core has often not run by then.
+// Without help, a thread started on its creator's core has often not run by then.
 TEST(SpreadThreads, AThreadHasBegunWhenItsCreatorGoesOn) {
   const cpu_set_t all = affinity();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";

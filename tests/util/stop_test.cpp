@@ -22,7 +22,7 @@ bool readable(int fd) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-// What a process finds that was sent `signal`: its exit status is 0 when all of it holds.
+// Runs `action` in a child process. Its exit status is 0 if every check holds.
 int status_of(void (*action)()) {
   testing::ChildProcess child([action](testing::ChildProcess&) { action(); });
   return child.wait();
@@ -93,11 +93,12 @@ TEST(Stop, ASecondOneEndsTheProcessButNotInTheSameMoment) {
             128 + SIGTERM);
 }
 
-// A child of two threads, each of which asks in the same moment; two hundred, since moments differ.
+// A child with two threads that both ask at the same moment, repeated two hundred times since the
+// timing varies.
 TEST(Stop, TwoThreadsAtOnceAreOneRequest) {
   for (int round = 0; round < 200; ++round) {
     ASSERT_EQ(status_of([] {
-                ::close(STDERR_FILENO);  // two hundred times the same line
+                ::close(STDERR_FILENO);  // otherwise two hundred copies of the same line
                 stop_on_signals();
                 std::atomic<int> waiting{2};
                 const auto ask = [&waiting] {

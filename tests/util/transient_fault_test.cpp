@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// What is thrown for an error of the system.
+// The exception that is thrown for a system error.
 std::string thrown_for(int error, bool& passes) {
   try {
     errno = error;

@@ -44,7 +44,8 @@ TEST_F(ScratchTest, BlocksAreAlignedApartAndWritable) {
   EXPECT_EQ(scratch_.live(), 5100u);
 }
 
-// The first place that fits, whatever was released before: told by a scan of all live blocks.
+// Whatever was released before, a block takes the first place that fits, found by a scan of all
+// live blocks.
 TEST(Scratch, EachBlockTakesTheFirstPlaceThatFits) {
   Scratch scratch(kCapacity);
   auto* base = static_cast<std::byte*>(scratch.allocate(1, 64));
@@ -96,7 +97,7 @@ TEST_F(ScratchTest, AWriteIsFoundWhenItsBlockIsReleased) {
   std::byte* other = block(64);
   std::memset(a, 0, 48 + kRedZone);
   scratch_.release(a);
-  scratch_.poison();  // what is free is filled anew, and hides nothing
+  scratch_.poison();  // free space is refilled, but no overrun is hidden
   const auto overrun = scratch_.take_overrun();
   ASSERT_TRUE(overrun);
   EXPECT_EQ(overrun->bytes, 48u);

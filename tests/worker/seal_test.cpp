@@ -20,7 +20,7 @@ void* map(int flags) {
   return ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
 }
 
-// What `act` returns in a process that is sealed; -1 where it could not be.
+// The result of `act` in a sealed process; -1 if it could not be sealed.
 template <class Act>
 int when_sealed(Act act) {
   const pid_t child = ::fork();

@@ -2,6 +2,7 @@
 // able to do, and what a driver must be able to do. It reports which attempts succeeded, which
 // needs were not met, which network it is in and, at the end, whether it could execute another
 // program. Every attempt is undone.
+//
 // The environment variable FOLDER names a folder that is open to everybody. It holds `secret`,
 // `results/` with `row` and `old` in it, and `service`, a socket that somebody listens on.
 #include <dirent.h>
