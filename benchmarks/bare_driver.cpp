@@ -49,7 +49,7 @@ BareDriver::BareDriver(const std::string& library)
   s.driver.require(s.driver.module_load(&module, kNothing, 0, nullptr, nullptr),
                    "compiling a kernel");
   s.driver.require(s.driver.module_function(&s.nothing, module, "nothing"), "looking up a kernel");
-  seconds(1, false);  // the driver may load it when it first runs
+  seconds(1, false);  // the driver may load the kernel when it first runs
 }
 
 BareDriver::~BareDriver() = default;

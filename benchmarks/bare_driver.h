@@ -1,4 +1,4 @@
-// Empty kernels by CUDA's driver alone, in this process.
+// Launches empty kernels with CUDA's driver alone, in this process.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,13 @@ namespace assay {
 
 class BareDriver {
  public:
-  // `library` is a path, or a name that the dynamic linker knows. These throw gpu::DriverError.
+  // `library` is a path, or a name that the dynamic linker finds. Both functions throw
+  // gpu::DriverError.
   explicit BareDriver(const std::string& library);
   ~BareDriver();
 
-  // Of the GPU, from before the first launch to behind the last. `held`: the stream waits until all
-  // are in it.
+  // The GPU's time from before the first launch until after the last. `held`: the stream waits
+  // until all launches are queued.
   double seconds(int launches, bool held);
 
  private:

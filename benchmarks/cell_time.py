@@ -1,8 +1,10 @@
-"""How long grading one CUDA answer takes on the simulator, without its own tests; beside another build of assay.
+"""How long grading one CUDA answer takes on the simulator, without its own tests; optionally compared with another
+build.
 
-Usage: cell_time.py ASSAY ROOT [--before ASSAY ROOT] [--smoke] [CHALLENGE ...]. Grades textbook's and tuned's.
+Usage: cell_time.py ASSAY ROOT [--before ASSAY ROOT] [--smoke] [CHALLENGE ...]. Grades textbook's and tuned's answers.
 First: with an empty cache, so naive.cu and par are compiled and simulated too. Edited: the same with one more comment.
-With --before both builds take turns, each with its own tree, and ratios are of the same minutes. --smoke: quick cells.
+With --before the two builds take turns, each with its own tree, so that ratios compare the same minutes. --smoke:
+quick cells.
 """
 import argparse
 import os
@@ -33,13 +35,13 @@ def seconds(build, answer, challenge, cache):
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)
     took = time.monotonic() - begin
-    if done.returncode not in (0, 1):  # 1: a stage failed, which takes its time all the same
+    if done.returncode not in (0, 1):  # 1: a stage failed, which takes time all the same
         sys.exit(f"{challenge} was not graded:\n{done.stdout}{done.stderr}")
     return took
 
 
 def measure(model, challenge):
-    """Of each build, first and edited."""
+    """The seconds of each build: first and edited."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="assay-cell-time-") as folder:
         answer = pathlib.Path(folder, "answer")

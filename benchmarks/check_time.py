@@ -1,8 +1,8 @@
-"""How long `assay check` takes in an agent's loop: the first time, after an edit, and of the same answer again.
+"""How long `assay check` takes in an agent's loop: the first time, after an edit, and for the same answer again.
 
-Usage: check_time.py ASSAY ROOT [--smoke] [CHALLENGE ...]. Puts the textbook's answers to the public cases, with a cache
-of its own: the first check compiles naive and par too, an edited answer is compiled alone. Seconds of the whole command.
-In CUDA where nvcc is found.
+Usage: check_time.py ASSAY ROOT [--smoke] [CHALLENGE ...]. Runs the textbook's answers on the public cases, with a new
+cache: the first check compiles naive and par too, while an edited answer is compiled alone. Prints the seconds of the
+whole command. Includes CUDA if nvcc is found.
 """
 import json
 import os

@@ -1,9 +1,9 @@
-// What stands between an answer's launches on a real GPU and the time that is measured: empty
-// kernels through the sandbox, the link and the process of the GPU, beside the same by the driver
-// in this process, in turns.
+// What comes between an answer's launches on a real GPU and the measured time: empty kernels
+// launched through the sandbox, the link and the process of the GPU, compared in turns with the
+// same launches by the driver in this process.
 //
 //   driver          launched one after another between two events, as a program does
-//   driver, held    the same, but the stream waits until all are in it
+//   driver, held    the same, but the stream waits until all are queued
 //   through assay   as an answer's timed phase: what a score is made of
 //   until done      the wall-clock time of that phase by the worker's clock, in which nothing is
 //                   graded
@@ -100,7 +100,7 @@ class ThroughAssay {
     wall_ = account.submission - trace.before_s;
     return run.seconds;
   }
-  double wall_seconds() const { return wall_; }  // of the same run
+  double wall_seconds() const { return wall_; }  // of the last run
 
  private:
   const cases::World& world_;

@@ -32,7 +32,7 @@ ROW = "{:<21}{:<20}{:<11}{:>11}{:>11}{:>11}{:>6}{:>9}  {}"
 
 
 class Unusable(Exception):
-    """What the user must change."""
+    """A problem that the user must fix."""
 
 
 def parsed(arguments):
@@ -83,9 +83,9 @@ def print_list(peers):
 
 
 def usable_torch():
-    """The module that times. Raises Unusable where torch or a GPU is missing."""
+    """The module that measures. Raises Unusable if torch or a GPU is missing."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns of a missing driver, which is said below
+        warnings.simplefilter("ignore")  # torch warns of a missing driver, which is reported below
         try:
             import torch
         except (ImportError, OSError) as error:
@@ -104,7 +104,7 @@ def usable_torch():
 
 
 def smi_state(uuid):
-    """What nvidia-smi says of the GPU, by field; empty where there is no nvidia-smi or it fails."""
+    """What nvidia-smi reports about the GPU, by field; empty if there is no nvidia-smi or it fails."""
     program = shutil.which("nvidia-smi")
     if not program:
         return {}
@@ -159,13 +159,13 @@ def print_row(row):
 
 
 def untimed(peer, why, backend="", way=""):
-    """What the report holds of an operator without a time."""
+    """The report's entry for an operator without a time."""
     return {"challenge": peer.challenge, "case": peer.case, "sizes": peer.sizes,
             "operator": peer.operator, "backend": backend, "way": way, "why": why}
 
 
 def print_left_out(entries, timed):
-    """A line for each reason, with the backends that it holds for. Of backends that were `timed`
+    """Prints a line per reason, with the backends that it applies to. For backends that were `timed`
     another way it names the way."""
     reasons = {}
     for entry in entries:
@@ -219,7 +219,7 @@ def run(options):
     timing = usable_torch()
     report = {"schema": 1, "machine": {}, "copy_bytes_per_s": None, "bf16_flops_per_s": None,
               "cases": [], "left_out": [], "failed": []}
-    write_json(options.json, report)  # a path that cannot be written shows before the work
+    write_json(options.json, report)  # shows before the work if the path cannot be written
     device = timing.prepare()
     machine = report["machine"] = timing.machine(device)
     machine["before"] = smi_state(machine["uuid"])

@@ -1,15 +1,15 @@
-"""What gpu_peers.py times: PyTorch's operators on the timed cases of the challenges. Without torch.
+"""What gpu_peers.py times: PyTorch's operators on the timed cases of the challenges. Does not need torch.
 
 A Peer is one operator on one case: the dtypes and shapes of its inputs, and facts such as which
-keys a query sees. Where PyTorch has no short answer, the Peer holds the reason instead.
+keys a query sees. If PyTorch has no short answer, the Peer holds the reason instead.
 """
 import dataclasses
 import json
 import pathlib
 
 SIZES = ("full", "sim")
-# The keys that a query sees: all of them; those up to its own, aligned to the last; the text and a
-# node's ancestors; as many as facts["lengths"] says.
+# The keys that a query sees: all of them; those up to its own position, aligned to the last; the text and a node's
+# ancestors; as many as facts["lengths"] says.
 ALL, CAUSAL, TREE, LENGTHS = "all", "causal", "tree", "lengths"
 
 
@@ -22,11 +22,11 @@ class Peer:
     challenge: str
     case: str
     sizes: str
-    kind: str = ""  # the key of KINDS in gpu_peers_torch.py; "": left out
+    kind: str = ""  # the key of KINDS in gpu_peers_torch.py; "" if left out
     operator: str = ""  # what is timed, in words
     inputs: dict = dataclasses.field(default_factory=dict)  # name: (dtype, shape)
     facts: dict = dataclasses.field(default_factory=dict)
-    left_out: str = ""  # why
+    left_out: str = ""  # the reason
 
     def shapes(self):
         return ", ".join(f"{name} {dtype} {list(shape)}"
@@ -37,7 +37,7 @@ class Peer:
 
 
 def merge_patch(target, patch):
-    """RFC 7386, as assay merges them: objects member by member, null removes, all else replaces."""
+    """RFC 7386, as assay merges: objects member by member, null removes, anything else replaces."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -50,7 +50,7 @@ def merge_patch(target, patch):
 
 
 def params_of(case, sizes):
-    """The parameters of a case in a spec. Size "sim" is what the simulator is given."""
+    """The parameters of a case in a spec. Size "sim" means the simulator's parameters."""
     sim = case.get("sim")
     if sizes == "sim" and isinstance(sim, dict):
         return merge_patch(case["params"], sim.get("params", {}))
@@ -161,7 +161,7 @@ def tree_verification(p):
 
 
 def play(script):
-    """What the timed phase of a script of kv_cache does: the lengths and rows of its one attend, in
+    """What the timed phase of a kv_cache script does: the lengths and rows of its only attend, in
     its order of sequences, and whether it appends all of them too."""
     length, phase, attended, appended = {}, 0, None, {}
     for statement in script.split(";"):
@@ -224,7 +224,7 @@ def key_value_cache(p):
 
 def ragged_cache(p, dtype, heads, kv_heads, d):
     """Steps that append a token to each sequence and attend. The lengths are those of the
-    challenge's generator, but for their order: high / rank, at least low."""
+    challenge's generator, except for their order: high / rank, at least low."""
     r = p["ragged"]
     count, steps = r["sequences"], r["steps"]
     lengths = [max(r["low"], r["high"] // (i + 1)) for i in range(count)]

@@ -1,4 +1,4 @@
-"""Times the works of gpu_peers_torch.py, and the GPU's rates of copies and of products."""
+"""Times the works of gpu_peers_torch.py, and the GPU's rates of copies and of matrix products."""
 import contextlib
 import statistics
 import time
@@ -11,7 +11,7 @@ from gpu_peers_torch import BACKENDS, BOUNDS, KINDS
 
 
 class Refused(Exception):
-    """A backend of attention does not take the case, or its time cannot be told from the host's."""
+    """A backend of attention does not accept the case, or its time cannot be separated from the host's."""
 
 
 class Failed(Exception):
@@ -21,8 +21,8 @@ class Failed(Exception):
 class Timer:
     """Times run() of works by events on the GPU, with L2 flushed and all launches queued.
 
-    A kernel that sleeps holds the stream while the host launches. Where the first event has passed
-    when the last launch is queued, the sleep was too short and the repetition does not count.
+    A kernel that sleeps holds the stream while the host launches. If the first event has passed by the
+    time the last launch is queued, the sleep was too short and the repetition does not count.
     """
 
     WARM_UPS, LEAST, MOST, SECONDS = 3, 20, 200, 0.4
@@ -54,10 +54,10 @@ class Timer:
         return taken
 
     def once(self, work, hold):
-        """Seconds of the launches on the host, and of the GPU, None if it began before them all."""
+        """Seconds of the launches on the host, and of the GPU; None if the GPU began before all were queued."""
         work.draw()
         self.flush.zero_()
-        self.flush.view(torch.int64).max()  # what is left in L2 need not be written back
+        self.flush.view(torch.int64).max()  # read, so that nothing left in L2 needs writing back
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda._sleep(int(hold * self.CYCLES_A_SECOND))
         begin.record()
@@ -79,7 +79,7 @@ def error_of(got, expected):
 
 
 def checked(work):
-    """Runs the work once. Its largest error, which is within the work's bound."""
+    """Runs the work once and returns its largest error, which is within the work's bound."""
     work.draw()
     worst = 0.0
     for name, got, expected in work.check(work.run()):
@@ -92,7 +92,7 @@ def checked(work):
 
 
 def attempts(peer):
-    """(backend, way) of all that may answer a peer; nothing where it is left out."""
+    """(backend, way) of everything that may compute a peer; empty if the peer is left out."""
     if peer.left_out:
         return []
     work, backends = KINDS[peer.kind]
@@ -118,7 +118,7 @@ def measure(peer, backend, way, timer, device):
 
 
 class Plain:
-    """A work of a function alone."""
+    """A work that consists of one function."""
 
     def __init__(self, run):
         self.run = run
@@ -128,7 +128,7 @@ class Plain:
 
 
 def copy_rate(timer, device):
-    """Bytes read and written a second by a copy of 1 GiB."""
+    """Bytes read and written per second by a copy of 1 GiB."""
     source = torch.randn(1 << 28, device=device)
     target = torch.empty_like(source)
     seconds = statistics.median(timer.samples(Plain(lambda: target.copy_(source))))
@@ -138,7 +138,7 @@ def copy_rate(timer, device):
 
 
 def product_rate(timer, device, n=8192):
-    """Floating-point operations a second of a product of n x n matrices in bf16."""
+    """Floating-point operations per second of a product of n x n matrices in bf16."""
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
     c = torch.empty_like(a)
     seconds = statistics.median(timer.samples(Plain(lambda: torch.mm(a, b, out=c))))
@@ -158,7 +158,7 @@ def machine(device):
 
 
 def prepare(seed=1):
-    """The device that is timed. float32 stays float32: no TF32."""
+    """The device to measure on. float32 stays float32: no TF32."""
     torch.manual_seed(seed)
     torch.set_grad_enabled(False)
     torch.set_float32_matmul_precision("highest")

@@ -1,8 +1,8 @@
 """The operators of gpu_peers_cases.py in PyTorch, each with its result in float64.
 
 A work has draw(), which makes fresh inputs; run(), which is timed and returns its results; and
-check(results), which gives pairs (name, result, the same in float64). No work may wait for the GPU
-in run(): the timer holds the stream until all launches of run() are queued.
+check(results), which gives pairs (name, result, the same in float64). run() must never wait for the
+GPU: the timer holds the stream until all launches of run() are queued.
 """
 import random
 
@@ -13,8 +13,8 @@ from torch.nn.attention import SDPBackend
 from gpu_peers_cases import CAUSAL, LENGTHS, TREE
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
-# The largest error of a result, relative to its largest element in float64. The error of TF32 is
-# larger, that of a wrong mask by far.
+# The largest error of a result, relative to its largest element in float64. The error of TF32 is larger, and that of a
+# wrong mask far larger.
 BOUNDS = {"f32": 1e-4, "bf16": 3e-2, "f16": 4e-3}
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
@@ -23,7 +23,7 @@ BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTEN
 
 
 def ancestors(count, device):
-    """Who sees whom in a tree whose parents are drawn at random, as [count, count] of bool."""
+    """Which nodes see which in a tree with randomly drawn parents, as [count, count] of bool."""
     draws = random.Random(1)
     rows = []
     for i in range(count):
@@ -41,7 +41,7 @@ def lengths_mask(lengths, longest, device):
 
 
 def visible(facts, queries, keys, device):
-    """A mask [B or 1, 1, queries, keys] of bool, or None where all keys are seen."""
+    """A mask [B or 1, 1, queries, keys] of bool, or None if all keys are seen."""
     if facts["sees"] == CAUSAL:
         mask = torch.ones(queries, keys, dtype=torch.bool, device=device)
         return mask.tril(keys - queries)[None, None]
@@ -54,13 +54,13 @@ def visible(facts, queries, keys, device):
 
 
 def repeated(t, heads):
-    """Key heads [B, Hkv, N, D] once for each of `heads` query heads."""
+    """Key heads [B, Hkv, N, D], repeated for each of `heads` query heads."""
     b, kv_heads, n, d = t.shape
     return t.unsqueeze(2).expand(b, kv_heads, heads // kv_heads, n, d).reshape(b, heads, n, d)
 
 
 def folded_mask(mask, group):
-    """The mask of a query for each of the `group` query heads that became its rows."""
+    """A query's mask, repeated for each of the `group` query heads that became its rows."""
     return None if mask is None else mask.repeat(1, 1, group, 1)
 
 
@@ -101,7 +101,7 @@ class Work:
         self.prepare()
 
     def prepare(self):
-        """What does not depend on values: masks and the like."""
+        """Prepares what does not depend on values, such as masks."""
 
     def draw(self):
         for t in self.inputs.values():
@@ -170,7 +170,7 @@ class Attention(Work):
         q, k = self.heads_first("q"), self.heads_first("k")
         self.scale = self.facts["scale"]
         self.visible = visible(self.facts, q.shape[2], k.shape[2], self.device)
-        # is_causal is aligned to the first key; for as many queries as keys that is the same.
+        # is_causal aligns to the first key, which is the same if there are as many queries as keys.
         self.causal = self.facts["sees"] == CAUSAL and q.shape[2] == k.shape[2]
         mask = None if self.causal else self.visible
         self.mask = folded_mask(mask, q.shape[1] // k.shape[1]) if self.way == "folded" else mask
@@ -227,7 +227,7 @@ class FillAndAttend(Work):
 
 
 class DecodePadded(Work):
-    """Steps of one token a sequence, over a cache of the longest length with a mask."""
+    """Steps of one token per sequence, over a cache of the longest length with a mask."""
 
     @staticmethod
     def ways_of(peer):
@@ -265,7 +265,7 @@ class DecodePadded(Work):
         return outputs
 
     def check(self, results):
-        # Later steps wrote only behind what an earlier one sees.
+        # Later steps wrote only after what an earlier step sees.
         k, v = self["k"].double(), self["v"].double()
         places = torch.arange(len(self.facts["lengths"]), device=self.device)
         pairs = []
@@ -280,7 +280,7 @@ class DecodePadded(Work):
 
 
 class DecodeEach(DecodePadded):
-    """As DecodePadded, with a call of attention for each sequence and without a mask."""
+    """Like DecodePadded, but with one call of attention per sequence and without a mask."""
 
     def attend(self, step):
         q, k, v = self["q"][step].unsqueeze(2), self["k"], self["v"]
@@ -315,7 +315,7 @@ class BeamSearch(Work):
         length = torch.zeros((b, beams), dtype=dtype, device=self.device)
         finished = torch.zeros((b, beams), dtype=torch.bool, device=self.device)
         texts = torch.full((b, beams, f["steps"]), -1, dtype=torch.int64, device=self.device)
-        # A finished beam has one continuation, at the place of eos, that costs nothing.
+        # A finished beam has a single continuation, in the place of eos, which costs nothing.
         stay = torch.full((f["V"],), float("-inf"), dtype=dtype, device=self.device)
         stay[max(eos, 0)] = 0
         for step in range(f["steps"]):
@@ -328,7 +328,7 @@ class BeamSearch(Work):
                 score = (total.view(b, beams, -1) / grown.pow(f["alpha"])[:, :, None]).view(b, -1)
                 _, flat = torch.topk(score, beams, 1)
                 acc = total.gather(1, flat)
-            else:  # all beams are of one length, so their sums decide
+            else:  # all beams have the same length, so their sums decide
                 acc, flat = torch.topk(total, beams, 1)
             parent = torch.div(flat, f["V"], rounding_mode="floor")
             token = flat - parent * f["V"]
@@ -363,7 +363,7 @@ class TernaryLinear(Work):
         return list(zip(("y", "dx", "dw"), results, (x @ w.t(), dy @ w, dy.t() @ x)))
 
 
-# By Peer.kind: the class, and the backends of attention that it is tried with.
+# By Peer.kind: the class, and the attention backends to try it with.
 KINDS = {
     "layer_norm_backward": (LayerNormBackward, ("",)),
     "softmax_topk": (SoftmaxTopK, ("",)),

@@ -24,7 +24,7 @@ def median_of(figures):
 
 
 def fastest(peers, challenge, case):
-    """PyTorch's fastest way to do a case, None where it has none."""
+    """PyTorch's fastest way to compute a case, or None if it has none."""
     ways = [c for c in peers["cases"] if (c["challenge"], c["case"]) == (challenge, case)]
     return min(ways, key=lambda c: c["median_s"], default=None)
 
@@ -36,7 +36,7 @@ def timed_cases(found):
 
 
 def kendall(pairs):
-    """Kendall's tau-b of pairs of numbers, nan where one side is all ties."""
+    """Kendall's tau-b of pairs of numbers, or nan if one side is all ties."""
     agreeing = left = right = 0
     for (a, b), (c, d) in itertools.combinations(pairs, 2):
         x, y = (a > c) - (a < c), (b > d) - (b < d)
@@ -47,7 +47,7 @@ def kendall(pairs):
 
 
 def models_of(found):
-    """The names of the answers besides par, in the order in which they first come."""
+    """The names of the answers other than par, in the order of their first occurrence."""
     names = {}
     for _, case in timed_cases(found):
         names.update(dict.fromkeys(case.get("answers", {})))

@@ -1,8 +1,8 @@
-// What the harness itself costs, measured on the shipped naive implementations:
+// The cost of the harness itself, measured on the shipped naive implementations:
 //
-//   - starting a worker: spawn to stopped-and-ready, and loading a submission in it; also beside a
-//     harness that holds much memory
-//   - the overhead of a case: wall time less submission, input drawing, reference, check and poison
+//   - starting a worker: spawn to stopped-and-ready, and loading a submission in it; also with a
+//     harness that holds a lot of memory
+//   - the overhead of a case: wall time minus submission, inputs, reference, check and poison
 //   - the share of the wall time of all checks and timings that is not harness overhead
 //   - the harness's own peak memory
 //

@@ -100,9 +100,9 @@ class InventedBoard {
   std::mt19937_64 random_{42};
 };
 
-// The main function of a benchmark that fills a folder: arguments are --smoke and where to put the
-// folder. `measure` gets the folder, which is removed afterwards, and whether to be brief; it
-// returns the exit status, which is 2 where it throws.
+// The main function of a benchmark that fills a folder. The arguments are --smoke and where to put
+// the folder. `measure` gets the folder, which is removed afterwards, and whether to be brief. It
+// returns the exit status, which is 2 if it throws.
 inline int run_in_folder(int argc, char** argv, std::string_view name,
                          const std::function<int(const std::filesystem::path&, bool)>& measure) {
   bool smoke = false;

@@ -10,8 +10,8 @@
 // over rounds with their 95 % intervals. Peers: Debian's libtorch-dev, libdnnl-dev and
 // libopenblas-dev. Build: ninja -C build par_and_peers. Usage: par_and_peers --help.
 //
-// --isa holds par, naive and the libraries to the instructions of one level of x86-64, so that one
-// machine shows how par does on another.
+// --isa restricts par, naive and the libraries to the instructions of one level of x86-64, so that
+// one machine shows how par performs on another.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -56,7 +56,7 @@ struct Options {
 
 struct Isa {
   std::string name, target;  // the target is what follows -march=
-  std::vector<std::pair<const char*, const char*>> environment;  // holds the libraries to it
+  std::vector<std::pair<const char*, const char*>> environment;  // restricts the libraries to it
 };
 
 const std::vector<Isa>& isas() {
@@ -82,7 +82,8 @@ const Isa& isa_named(const std::string& name) {
   return *std::ranges::find(isas(), name, &Isa::name);
 }
 
-// Libraries read their environment as they are loaded, which has happened: starts over with it.
+// Libraries read their environment when they are loaded, which has already happened: restarts the
+// program with the new environment.
 void hold_libraries(const Isa& isa, char** argv) {
   bool held = true;
   for (const auto& [name, value] : isa.environment) {
@@ -136,7 +137,7 @@ class MatrixProbe {
   std::vector<float> a_, b_, c_;
 };
 
-// The faster of the libraries' products on this machine.
+// The fastest library's matrix product on this machine.
 std::optional<MatrixProbe> best_matrix_product(int threads) {
   std::optional<MatrixProbe> best;
   double least = 0;
@@ -191,7 +192,7 @@ struct RunningPeer {
   bool accepted;
 };
 
-// `library` is par, which gives what a peer does not.
+// `library` is par, which computes the outputs that a peer does not.
 std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpec& spec,
                                      TimedCase& timed, void* library, int threads) {
   std::vector<RunningPeer> running;
@@ -224,7 +225,7 @@ std::vector<double> divide(double amount, const std::vector<double>& seconds) {
   return rates;
 }
 
-// Seconds that memory and matrix units need in each round.
+// The seconds that memory and matrix units need in each round.
 std::vector<double> roofline(const LeastWork& work, const std::vector<double>& copy,
                              const std::vector<double>& product, double fma_flops_per_s) {
   std::vector<double> seconds;
@@ -398,7 +399,7 @@ json Bench::to_json() const {
 }
 
 // Scratch and results of libraries are reused from call to call instead of being returned to the
-// system, as they are in a program that calls the operation in a loop.
+// system, as in a program that calls the operation in a loop.
 void keep_freed_memory() {
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);

@@ -1,6 +1,6 @@
-// Flash attention forward for D = 64 in its plainest form: a thread has one query and its output in
-// registers, keys and values pass through shared memory in tiles that all threads of the block read
-// together. Rows begin on 16 bytes. For sim_against_cpp.
+// Flash attention forward for D = 64 in its plainest form: each thread has one query and its output
+// in registers. Keys and values pass through shared memory in tiles that all threads of the block
+// read together. Rows begin on 16 bytes. For sim_against_cpp.
 #include <cmath>
 
 #include "abi.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr int kD = 64, kTile = 32;
 constexpr int kGroup = 8;  // keys between two corrections of the output for a larger maximum
 
-// Row r of the tile is row r of the array; zeros from `rows` on.
+// Row r of the tile is row r of the array; rows from `rows` on are zero.
 __device__ void load_tile(float4 (*tile)[kD / 4], const float* data, int64_t step, int64_t rows) {
 #pragma unroll 4
   for (int at = threadIdx.x; at < kTile * kD / 4; at += kTile) {

@@ -1,4 +1,4 @@
-// What a results folder costs as it grows: 1,250 models with an answer to each of 8 challenges.
+// The cost of a results folder as it grows: 1,250 models with an answer to each of 8 challenges.
 //
 //   - adding a cell, on disk when done, when the board has 100, 1,000 and 10,000
 //   - loading the board, and making the rankings and the analysis from it
@@ -8,7 +8,7 @@
 // status 1 when a limit is exceeded; with --smoke nothing is judged.
 //
 // Usage: results_store [--smoke] [FOLDER]. With --smoke 200 cells, in a second or two. FOLDER holds
-// what is written meanwhile (default: the folder for temporary files); its disk is what is
+// the files that are written (default: the folder for temporary files); its disk is what is
 // measured. Build: ninja -C build results_store.
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -47,14 +47,14 @@ SOAK_KINDS = ["wrong", "not compiling", "wrong", "wrong", "wrong", "not compilin
 
 
 def stub(challenge, body):
-    """An answer all of whose functions have this body. Their types are in abi.h."""
+    """An answer in which every function has this body. Their types are in abi.h."""
     symbols = "\n".join(f'extern "C" decltype({name}) {name} __attribute__((alias("stub")));'
                         for name in SPECS[challenge]["symbols"]["required"])
     return f'#include "abi.h"\nextern "C" int stub() {{\n  {body}\n  return ASSAY_OK;\n}}\n{symbols}\n'
 
 
 def answer(challenge, name, kind):
-    """The text of one. What differs from right in the host's part is the same in both languages."""
+    """The text of an answer. What differs from the right one is in the host part and the same in both languages."""
     if kind == "wrong":
         return stub(challenge, "")
     if kind == "hanging":
@@ -84,7 +84,7 @@ def percentile(values, share):
 
 
 def graded(client, chosen):
-    """The tasks of these pairs, and the verdicts of each kind. Ends the program where one was not graded."""
+    """The tasks of these pairs, and the verdicts of each kind. Ends the program if one was not graded."""
     tasks = client.grade_batch(request for _, request in chosen)
     failed = [task.why for task in tasks if task.status != "done"]
     if failed:
@@ -96,7 +96,7 @@ def graded(client, chosen):
 
 
 def seconds_through(task, stages):
-    """What the first so many stages took, or None where the last of them was not reached."""
+    """The seconds of the first `stages` stages, or None if the last of them was not reached."""
     ran = task.result["stages"][:stages]
     return None if ran[-1]["status"] == "not_run" else sum(s["seconds"] for s in ran)
 
@@ -130,8 +130,8 @@ def load(client, pid, name, kinds, count):
 
 
 def overhead(client, name, folder, cache):
-    """What it adds to `assay grade` for one quick answer at a time that was built before: the sum over all challenges of
-    the medians."""
+    """What the service adds to `assay grade` for one quick answer at a time, already built: the sum of the medians
+    over all challenges."""
     served_sum = alone_sum = 0.0
     rounds = 1 if SMOKE else 5
     for challenge in list(SPECS)[:1] if SMOKE else SPECS:
@@ -155,13 +155,13 @@ def overhead(client, name, folder, cache):
 
 
 def memory_groups():
-    """How many the kernel has, anywhere."""
+    """The number of memory groups in the kernel, anywhere."""
     return sum(len(folders) for _, folders, _ in os.walk("/sys/fs/cgroup"))
 
 
 def footprint(pid, folder):
-    """Once nothing is graded: memory, open files, threads, processes below it, files of state and cache, shared memory,
-    memory groups."""
+    """What the service holds once nothing is graded: memory, open files, threads, child processes, files of state and
+    cache, shared memory, memory groups."""
     files = sum(len(names) for _, _, names in os.walk(folder))
     below = sum(len(path.read_text().split()) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"))
     return (resident_mib(pid), len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), below, files,
@@ -169,7 +169,7 @@ def footprint(pid, folder):
 
 
 def soak(client, pid, name, folder, count):
-    """In parts of a tenth. One in a hundred hangs: each takes as long as its first case may."""
+    """Sends the answers in ten parts. One in a hundred hangs, each for as long as its first case may take."""
     chosen = list(requests(name, SOAK_KINDS, count))
     hanging = list(requests(name, ["hanging"], count))
     chosen[99::100] = hanging[99::100]

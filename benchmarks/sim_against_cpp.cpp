@@ -1,5 +1,5 @@
-// How long the simulator takes beside a plain C++ program for the same work: the answers of one
-// model to the timed cases at the shapes of the simulator, submission.cu on one thread of the
+// How long the simulator takes compared with a plain C++ program for the same work: one model's
+// answers to the timed cases at the simulator's shapes. submission.cu runs on one thread of the
 // simulator with all its checks and counters, submission.cpp on one thread of the CPU with cold
 // caches. Both in one run; medians. Build: ninja -C build sim_against_cpp. Usage: sim_against_cpp
 // --help.
@@ -22,7 +22,7 @@
 namespace assay {
 namespace {
 
-constexpr int kSkipped = 77;  // to ctest
+constexpr int kSkipped = 77;  // tells ctest that the test was skipped
 
 struct Options {
   std::vector<std::string> challenges;
@@ -32,7 +32,7 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-// The timed cases of `spec` by name, each the median of the rounds.
+// The timed cases of `spec` by name, each with the median of the rounds.
 using Seconds = std::map<std::string, double>;
 
 std::vector<const CaseSpec*> timed_cases(const ChallengeSpec& spec, const Options& options) {

@@ -51,7 +51,7 @@ std::string fma_loop() {
   return t;
 }
 
-// One block of 256 threads a row of 1024: mean and variance by warp shuffles and shared memory,
+// One block of 256 threads per row of 1024: mean and variance by warp shuffles and shared memory,
 // then the normalised row.
 std::string layer_norm() {
   std::string t =
@@ -95,8 +95,8 @@ std::string layer_norm() {
   return t;
 }
 
-// Attention forward with head size 64: a block of 32 threads has 32 queries, one a thread, in
-// registers and streams tiles of 32 keys and values through shared memory with an online softmax.
+// Attention forward with head size 64: a block of 32 threads has 32 queries, one per thread in
+// registers, and streams tiles of 32 keys and values through shared memory with an online softmax.
 std::string attention() {
   std::string t =
       std::string(kHeader) + ".visible .entry k(.param .u64 out, .param .u64 in) {\n" + kRegisters;
@@ -147,7 +147,7 @@ std::string attention() {
   return t + "ret;\n}\n";
 }
 
-// Of this thread, so that what else the machine does matters little.
+// CPU time of this thread, so that other work on the machine matters little.
 double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -161,7 +161,7 @@ struct Workload {
   std::uint64_t bytes;  // of in and of out
 };
 
-// Millions of warp instructions a second, the best of the rounds.
+// Millions of warp instructions per second, the best of the rounds.
 double measure(const Workload& work, bool checks, int rounds) {
   DeviceOptions options;
   options.check_races = options.check_uninitialised = checks;

@@ -1,4 +1,4 @@
-// What the static site of a large board costs: up to 1,250 models with an answer to each of 8
+// The cost of the static site of a large board: up to 1,250 models with an answer to each of 8
 // challenges, each with evidence and sources. For a board of each size
 //
 //   - seconds to write it, of which processor time
@@ -8,7 +8,7 @@
 // Exit status 1 when a limit is exceeded; with --smoke nothing is judged.
 //
 // Usage: site_size [--smoke] [FOLDER]. With --smoke 160 cells, in a second or two. FOLDER holds
-// what is written meanwhile (default: the folder for temporary files). Build: ninja -C build
+// the files that are written (default: the folder for temporary files). Build: ninja -C build
 // site_size.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -39,7 +39,7 @@ constexpr double kMostSeconds = 30, kMostBytes = 200e6, kMostRankingBytes = 1e6;
 constexpr std::array<std::size_t, 3> kCells{625, 2'500, 10'000};
 constexpr std::size_t kSmokeCells = 160, kSourceLines = 250;
 
-// 9 kB, as an answer of middle size has.
+// 9 kB, like an answer of medium size.
 std::string invented_source() {
   std::string text = "#include \"abi.h\"\n";
   for (std::size_t i = 0; i < kSourceLines; ++i)
@@ -47,7 +47,7 @@ std::string invented_source() {
   return text;
 }
 
-// Not on disk when it returns: 20,000 files would take long.
+// The file need not be on disk on return: flushing 20,000 files would take long.
 void write_unflushed(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }

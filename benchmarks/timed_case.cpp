@@ -39,7 +39,7 @@ void TimedCase::set_up(void* library, int threads) {
 }
 
 double TimedCase::run(void* library, int threads) {
-  server_ = challenge_.callbacks(spec_, plan_, buffers_);  // one run each
+  server_ = challenge_.callbacks(spec_, plan_, buffers_);  // a new one for each run
   testing::DirectCall call(plan_, buffers_, server_.get(), library, threads);
   double seconds = 0;
   for (int phase = 0; phase < plan_.phases; ++phase) {
@@ -65,7 +65,7 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 void race(std::vector<Contestant>& contestants) {
-  // The libraries' worker threads go on spinning for a while after a call, on the next one's cores.
+  // After a call, the libraries' worker threads spin for a while on the cores of the next one.
   constexpr auto kSpinning = std::chrono::milliseconds(25);
   int rounds = 0;
   for (Contestant& c : contestants) {

@@ -1,4 +1,4 @@
-// One timed case in this process, and what competes in it.
+// One timed case in this process, and the implementations that compete in it.
 #pragma once
 
 #include <functional>
@@ -23,14 +23,14 @@ class TimedCase {
   std::string shape() const { return challenge_.shape(spec_); }
   std::optional<LeastWork> least_work() const { return challenge_.least_work(spec_, plan_); }
 
-  // Runs all phases of the case with an implementation (a handle of dlopen) and returns the seconds
-  // of the timed one without callbacks, cold caches before it. Throws Error unless the status is
-  // the expected one.
+  // Runs all phases of the case with an implementation (a handle from dlopen) and returns the
+  // seconds of the timed phase without callbacks. Caches are flushed before that phase. Throws Error
+  // unless the status is the expected one.
   double run(void* library, int threads);
 
   // Poisons the outputs and runs the phases before the timed one.
   void set_up(void* library, int threads);
-  // What the challenge's check says of the outputs as they stand.
+  // The result of the challenge's check on the current outputs.
   CheckResult check() const;
 
  private:
@@ -57,7 +57,7 @@ struct Contestant {
 };
 
 // One warm-up each, then all in rotating order round by round, so that a slow moment of the machine
-// meets neighbours in time.
+// affects contestants that are close in time.
 void race(std::vector<Contestant>&);
 
 }  // namespace assay

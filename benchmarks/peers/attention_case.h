@@ -1,5 +1,5 @@
-// What an attention case looks like to code that does not know its challenge: buffers by name, and
-// the fa_params that every attention challenge puts first in its params.
+// An attention case for code that does not know its challenge: buffers by name, and the fa_params
+// that every attention challenge puts first in its params.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ inline std::optional<fa_params> attention_params(const CasePlan& plan) {
   return p;
 }
 
-// Pairs of a query and a key that it sees, for one head of one item, without a window.
+// The number of pairs of a query and a key that it sees, for one head of one item, without a
+// window.
 inline double visible_pairs(const fa_params& p) {
   if (p.causal == 0) return static_cast<double>(p.Nq) * static_cast<double>(p.Nk);
   double pairs = 0;

@@ -1,4 +1,4 @@
-// layer_norm_backward by oneDNN's primitive, with the statistics of its own forward.
+// layer_norm_backward by oneDNN's primitive, with the statistics of oneDNN's own forward pass.
 #include <fmt/format.h>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -56,7 +56,7 @@ class DnnlLayerNorm final : public Peer {
     stream_.wait();
   }
 
-  void store() override { run(); }  // works on the case's buffers
+  void store() override { run(); }  // writes directly to the case's buffers
   std::vector<int> outputs() const override { return {ln::kDx, ln::kDgamma, ln::kDbeta}; }
 
  private:

@@ -5,7 +5,7 @@
 namespace assay::peers {
 namespace {
 
-// Threads are those of OpenMP, which main sets.
+// Uses OpenMP's threads, whose number main sets.
 void multiply(int n, const float* a, const float* b, float* c, int) {
   dnnl_sgemm('N', 'N', n, n, n, 1.0f, a, n, b, n, 0.0f, c, n);
 }

@@ -1,4 +1,4 @@
-// Other people's implementations of what a challenge times, for comparison with its par.
+// Third-party implementations of what a challenge times, for comparison with its par.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ namespace assay::peers {
 class Peer {
  public:
   virtual ~Peer() = default;
-  // What is timed.
+  // The timed operation.
   virtual void run() = 0;
   // Copies the results of the last run into the case's output buffers, for the challenge's check.
   virtual void store() = 0;
-  // Handles of the buffers that store() fills; the others are par's.
+  // Handles of the buffers that store() fills; par fills the others.
   virtual std::vector<int> outputs() const = 0;
 };
 
@@ -33,17 +33,18 @@ struct PeerCase {
 struct PeerEntry {
   std::string challenge;
   std::string name;  // library and operation, for tables
-  // Null when the library has no such operation for this case. Preparations that a user of the
+  // Null if the library has no such operation for this case. Preparations that a user of the
   // library would not pay for on every call belong here.
   std::unique_ptr<Peer> (*make)(const PeerCase&);
 };
 
-// What the libraries found at build time offer. Filled before main by Register.
+// The operations of the libraries found at build time. Filled before main by Register.
 std::vector<PeerEntry>& peer_entries();
 // "torch 1.13.1", ...
 std::vector<std::string>& library_versions();
 
-// A library's single-precision matrix product, the roofline of challenges that multiply matrices.
+// A library's single-precision matrix product, which gives the roofline of challenges that multiply
+// matrices.
 struct MatrixProduct {
   std::string name;
   void (*multiply)(int n, const float* a, const float* b, float* c, int threads);

@@ -1,5 +1,5 @@
-// Attention and its gradients in torch, by full matrices of scores: what its scaled dot product
-// attention does on a CPU. Masks and the copies of shared key heads are made beforehand.
+// Attention and its gradients in torch, by full matrices of scores, which is what its scaled dot
+// product attention does on a CPU. Masks and the copies of shared key heads are made beforehand.
 #include <limits>
 #include <utility>
 
@@ -59,7 +59,7 @@ class TorchForward final : public Peer {
 
 class TorchBackward final : public Peer {
  public:
-  // kept: the probabilities are still there from the forward pass, as in torch's autograd.
+  // kept: the probabilities are kept from the forward pass, as in torch's autograd.
   TorchBackward(const PeerCase& c, bool kept) : in_(c), plan_(c.plan) {
     const fa_params& p = in_.p;
     dout_ = array(c, "dout", p.so, p.B, p.Hq, p.Nq, p.Dv);

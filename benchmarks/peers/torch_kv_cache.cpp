@@ -1,5 +1,6 @@
 // kv_cache in torch: every sequence has its keys and values in contiguous memory of its greatest
-// length, per head; attention by one product per sequence. Only scripts of appends and attentions.
+// length, per head. Attention takes one product per sequence. Supports only scripts of appends and
+// attentions.
 #include <algorithm>
 #include <limits>
 #include <map>

@@ -1,4 +1,4 @@
-// layer_norm_backward by torch's own kernel, with the statistics of its own forward.
+// layer_norm_backward by torch's own kernel, with the statistics of torch's own forward pass.
 #include <ATen/Version.h>
 #include <torch/version.h>
 

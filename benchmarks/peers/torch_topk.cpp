@@ -1,5 +1,5 @@
-// fused_softmax_topk in torch: either the probabilities of the whole row and then the largest, or
-// the largest logits and the row's logsumexp, which spares writing the probabilities.
+// fused_softmax_topk in torch: either the probabilities of the whole row and then the largest ones,
+// or the largest logits and the row's logsumexp, which avoids writing the probabilities.
 #include <tuple>
 
 #include "fused_softmax_topk/harness/trusted.h"

@@ -12,7 +12,7 @@ namespace {
 namespace dv = dflash_verify;
 namespace buffers = dflash_verify::attention;
 
-// 0 where a node sees a key, else -inf: [n, P + n].
+// 0 where a node sees a key, otherwise -inf: [n, P + n].
 at::Tensor tree_mask(std::int64_t prefix, const std::int32_t* parent, std::int64_t n) {
   at::Tensor mask = at::full({n, prefix + n}, -std::numeric_limits<float>::infinity());
   mask.narrow(1, 0, prefix).zero_();
@@ -40,7 +40,7 @@ class TorchTreeAttention final : public Peer {
     if (c.buffers[buffers::kLse].bytes > 0) lse_ = tensor(c, buffers::kLse);
     for (std::int32_t b = 0; b < params.B; ++b) {
       const std::int64_t n = cu[b + 1] - cu[b];
-      // Keys as they lie in the cache; a key head serves the query heads of its group as one batch.
+      // Keys in the cache's layout; a key head serves the query heads of its group as one batch.
       const auto by_head = [&](const at::Tensor& t) {
         return t.narrow(0, rows[b], rows[b + 1] - rows[b]).permute({1, 0, 2});
       };
