@@ -2,7 +2,8 @@
 //
 //   - starting a worker: spawn to stopped-and-ready, and loading a submission in it; also with a
 //     harness that holds a lot of memory
-//   - the overhead of a case: wall time minus submission, inputs, reference, check and poison
+//   - the overhead of a case: wall time minus submission, input drawing, reference, check and
+//     poison
 //   - the share of the wall time of all checks and timings that is not harness overhead
 //   - the harness's own peak memory
 //

@@ -24,8 +24,8 @@ class TimedCase {
   std::optional<LeastWork> least_work() const { return challenge_.least_work(spec_, plan_); }
 
   // Runs all phases of the case with an implementation (a handle from dlopen) and returns the
-  // seconds of the timed phase without callbacks. Caches are flushed before that phase. Throws Error
-  // unless the status is the expected one.
+  // seconds of the timed phase without callbacks. Caches are flushed before that phase. Throws
+  // Error unless the status is the expected one.
   double run(void* library, int threads);
 
   // Poisons the outputs and runs the phases before the timed one.

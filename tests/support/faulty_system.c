@@ -1,12 +1,12 @@
-/* A system with faults, to be preloaded: LD_PRELOAD. Each fault is in force while its variable of the
- * environment is set and, where FAULTS_WHEN names a file, while that exists. A `*` in it stands for
- * any part of a name.
+/* Simulates system faults when preloaded with LD_PRELOAD. A fault is active while its environment
+ * variable is set and, if FAULTS_WHEN names a file, while that file exists. A `*` in FAULTS_WHEN
+ * stands for any part of a name.
  *
  *   FAULTS_FULL=FOLDER       nothing can be written below it: no space left on device
  *   FAULTS_READ_ONLY=FOLDER  nothing can be opened for writing below it: read-only file system
- *   FAULTS_MEMORY=BYTES      so much, or more, cannot be allocated at once
- *   FAULTS_FORK=N            so many times no process can be forked: there are too many
- *   FAULTS_CLOCK=SECONDS     every look at the time of day finds it set back by so many more
+ *   FAULTS_MEMORY=BYTES      allocations of this many bytes or more fail
+ *   FAULTS_FORK=N            the first N forks fail: there are too many processes
+ *   FAULTS_CLOCK=SECONDS     each time the clock is read, it is set back by this many more seconds
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ void* malloc(size_t size) {
   return __libc_malloc(size);
 }
 
-/* Counted together with the forks of this process. */
+/* Shared with forked processes, so that their forks count too. */
 static long* refused_forks;
 __attribute__((constructor)) static void share_count(void) {
   refused_forks =
@@ -112,7 +112,7 @@ pid_t _Fork(void) {
   return refuses_fork() ? -1 : real();
 }
 
-/* A fork on behalf of the parent is made by this. */
+/* Forks on behalf of the parent go through syscall(). */
 long syscall(long number, ...) {
   static long (*real)(long, ...);
   long a[6];
