@@ -90,9 +90,9 @@ std::string complaint(const Attack&, const Observation&);
 // clock, and in points where tests go by time.
 bool is_up_to_chance(const Attack&, const Observation&);
 
-// What several tries of such a row come to. One that tells no gain settles it; each that
-// tells a gain has to be outweighed; one that tells nothing counts for nothing, and a row that has
-// told nothing in kMostTries has not passed.
+// The outcome of several tries of such a row. It passes once more tries told no gain than told one,
+// and fails once three more told a gain: on a busy machine two in a row may do so by chance. A try
+// that told nothing counts for nothing, and a row that is undecided after kMostTries fails.
 class Tries {
  public:
   void add(const Attack&, const Observation&);
@@ -101,7 +101,7 @@ class Tries {
   std::string text() const;  // "told 1 gain and 2 times none in 4 tries"
 
  private:
-  static constexpr int kMostTries = 5;
+  static constexpr int kMostTries = 7, kBeyondChance = 3;
   int tries_ = 0, gained_ = 0, clean_ = 0;
 };
 
