@@ -217,7 +217,7 @@ void Tries::add(const Attack& attack, const Observation& seen) {
 }
 
 bool Tries::settled() const {
-  return tries_ >= kMostTries || clean_ > gained_ || gained_ >= 2 + clean_;
+  return tries_ >= kMostTries || clean_ > gained_ || gained_ >= kBeyondChance + clean_;
 }
 
 std::string Tries::text() const {

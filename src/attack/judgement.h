@@ -90,9 +90,9 @@ std::string complaint(const Attack&, const Observation&);
 // points that depend on time.
 bool is_up_to_chance(const Attack&, const Observation&);
 
-// The combined result of several tries of such a row. It is settled once tries without a gain
-// outnumber those with one, or fall behind by two. Inconclusive tries do not count, and a row with
-// only those after kMostTries has not passed.
+// The outcome of several tries of such a row. It passes once more tries told no gain than told one,
+// and fails once three more told a gain: on a busy machine two in a row may do so by chance. A try
+// that told nothing counts for nothing, and a row that is undecided after kMostTries fails.
 class Tries {
  public:
   void add(const Attack&, const Observation&);
@@ -101,7 +101,7 @@ class Tries {
   std::string text() const;  // "1 of 4 tries told a gain, 2 told none"
 
  private:
-  static constexpr int kMostTries = 5;
+  static constexpr int kMostTries = 7, kBeyondChance = 3;
   int tries_ = 0, gained_ = 0, clean_ = 0;
 };
 

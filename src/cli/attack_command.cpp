@@ -34,7 +34,7 @@ harness alive, and nothing left behind: no process, file, cgroup, mount, key or 
 memory. An attack on time runs in the same rounds as its honest twin, which runs twice:
 the gain must lie within what the twin gains over itself. An attack on points may gain
 half a point. Where that cannot be told, on a busy machine, or a gain is told, the attack
-is run again, up to five times; without an answer it fails.
+is run again, up to six times; without an answer it fails.
 
 Each attack also has to show that it did what it says: see 'witness' in attack.h. Canaries
 do what the suite must report, each by one of its ways to judge; a canary that goes

@@ -180,15 +180,17 @@ TEST(Tries, AGainHasToBeOutweighed) {
   tries.add(expecting({kHonest}), told(kClean));
   EXPECT_TRUE(tries.settled());
   EXPECT_FALSE(tries.gained());
-  Tries twice;
-  twice.add(expecting({kHonest}), told(kGained));
-  twice.add(expecting({kHonest}), told(kGained));
-  EXPECT_TRUE(twice.settled() && twice.gained());
+  Tries thrice;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(thrice.settled());
+    thrice.add(expecting({kHonest}), told(kGained));
+  }
+  EXPECT_TRUE(thrice.settled() && thrice.gained());
 }
 
 TEST(Tries, AreBounded) {
   Tries tries;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 6; ++i) {
     tries.add(expecting({kHonest}), told(kNoisy));
     EXPECT_FALSE(tries.settled());
   }
@@ -215,11 +217,12 @@ TEST(Tries, OneIsEnoughWhereSomethingElseIsWrong) {
 TEST(Tries, PointsHaveToComeAgain) {
   Observation points = seen(kHonest);
   points.points_gained = 3;
-  Tries twice;
-  twice.add(expecting({kHonest}), points);
-  EXPECT_FALSE(twice.settled());
-  twice.add(expecting({kHonest}), points);
-  EXPECT_TRUE(twice.settled() && twice.gained());
+  Tries always;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(always.settled());
+    always.add(expecting({kHonest}), points);
+  }
+  EXPECT_TRUE(always.settled() && always.gained());
   Tries once;
   once.add(expecting({kHonest}), points);
   once.add(expecting({kHonest}), seen(kHonest));
