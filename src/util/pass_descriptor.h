@@ -1,5 +1,5 @@
 // Passes open files to another process over a socket pair. Neither process needs any right over the
-// other. Everything here is async-signal-safe.
+// other. All but take_descriptor() is async-signal-safe.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,6 +11,7 @@
 #include <span>
 
 #include "util/fd.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 
@@ -78,11 +79,14 @@ inline bool pass_descriptor(int socket, int fd) {
   return pass_descriptors(socket, {&byte, 1}, {&fd, 1});
 }
 
-// The descriptor that was passed; an empty Fd if none is waiting. Does not block.
+// The descriptor that was passed; an empty Fd if none is waiting. Does not block. Throws
+// TransientFault if this process may open no more files: then the descriptor is lost.
 inline Fd take_descriptor(int socket) {
   std::byte byte{};
   int fd = -1;
-  receive_descriptors(socket, {&byte, 1}, {&fd, 1}, MSG_DONTWAIT);
+  const Passed passed = receive_descriptors(socket, {&byte, 1}, {&fd, 1}, MSG_DONTWAIT);
+  if (passed.bytes > 0 && passed.descriptors == 0)
+    throw_errno("cannot take an open file from another process", EMFILE);
   return Fd(fd);
 }
 

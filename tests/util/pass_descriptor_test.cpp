@@ -82,5 +82,17 @@ TEST_F(PassDescriptor, SaysThatTheOtherEndIsClosed) {
   ends_[1] = ::dup(ends_[0]);
 }
 
+TEST_F(PassDescriptor, OneThatCannotBeOpenedIsNotTakenForNone) {
+  const Pipe pipe = make_pipe();
+  ASSERT_TRUE(pass_descriptor(ends_[0], pipe.write.get()));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_THROW(take_descriptor(ends_[1]), TransientFault);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 }  // namespace
 }  // namespace assay
