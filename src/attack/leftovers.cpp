@@ -31,10 +31,11 @@ std::vector<std::string> lines_of(const fs::path& file) {
 }
 
 void add_children(std::set<std::string>& found) {
+  const std::string spawner = std::to_string(sandbox::spawner_pid());
   for (const std::string& line : lines_of(fmt::format("/proc/self/task/{}/children", ::getpid()))) {
     std::istringstream in(line);
     for (std::string pid; in >> pid;) {
-      if (pid == std::to_string(sandbox::spawner_pid())) continue;
+      if (pid == spawner) continue;
       const auto name = lines_of("/proc/" + pid + "/comm");
       found.insert(fmt::format("process {} ({})", pid, name.empty() ? "?" : name.front()));
     }

@@ -1,7 +1,6 @@
 #include "sandbox/launch.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/mount.h>
@@ -66,7 +65,7 @@ void make_root(const Launch& launch) {
   require(launch, Stage::root, ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
   // Trees are cloned before the staging folder hides anything.
   std::array<int, kMaxMounts> trees{};
-  for (std::size_t i = 0; i < launch.mounts.count; ++i) {
+  for (std::size_t i = 0; i < launch.mounts.size(); ++i) {
     trees[i] = ::open_tree(AT_FDCWD, launch.mounts[i].host,
                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     require(launch, Stage::mount, trees[i] >= 0);
@@ -81,7 +80,7 @@ void make_root(const Launch& launch) {
   for (const char* folder : launch.parents) {
     require(launch, Stage::root, ::mkdir(folder + 1, 0755) == 0 || errno == EEXIST);
   }
-  for (std::size_t i = 0; i < launch.mounts.count; ++i) {
+  for (std::size_t i = 0; i < launch.mounts.size(); ++i) {
     const char* inside = launch.mounts[i].inside + 1;
     if (launch.mounts[i].directory) {
       require(launch, Stage::mount, ::mkdir(inside, 0755) == 0 || errno == EEXIST);
@@ -157,7 +156,7 @@ struct Placed {
 Placed place_descriptors(const Launch& launch) {
   constexpr int kHigh = 200;
   std::array<int, kMaxDescriptors> lifted{};
-  for (std::size_t i = 0; i < launch.fds.count; ++i) {
+  for (std::size_t i = 0; i < launch.fds.size(); ++i) {
     lifted[i] = ::fcntl(launch.fds[i], F_DUPFD_CLOEXEC, kHigh);
     require(launch, Stage::descriptors, lifted[i] >= 0);
   }
@@ -166,7 +165,7 @@ Placed place_descriptors(const Launch& launch) {
   if (launch.exec >= 0) placed.exec = ::fcntl(launch.exec, F_DUPFD_CLOEXEC, kHigh);
   if (launch.ruleset >= 0) placed.ruleset = ::fcntl(launch.ruleset, F_DUPFD_CLOEXEC, kHigh);
   int next = 0;
-  for (std::size_t i = 0; i < launch.fds.count; ++i) ::dup2(lifted[i], next++);
+  for (std::size_t i = 0; i < launch.fds.size(); ++i) ::dup2(lifted[i], next++);
   for (int* fd : {&placed.report, &placed.ruleset}) {
     if (*fd < 0) continue;
     ::dup3(*fd, next, O_CLOEXEC);
@@ -214,7 +213,7 @@ void install_filters(const Launch& launch) {
     const auto own = own_process_filter(::getpid());
     install_filter(launch, own.data(), own.size());
   }
-  install_filter(launch, launch.filter.data, launch.filter.count);
+  install_filter(launch, launch.filter.data(), launch.filter.size());
 }
 
 [[noreturn]] void run_program(Launch& launch) {
@@ -232,8 +231,8 @@ void install_filters(const Launch& launch) {
   set_limits(launch);
   enter_landlock(launch, placed.ruleset);
   install_filters(launch);
-  auto* const arguments = const_cast<char**>(launch.arguments.data);
-  auto* const values = const_cast<char**>(launch.values.data);
+  auto* const arguments = const_cast<char**>(launch.arguments.data());
+  auto* const values = const_cast<char**>(launch.values.data());
   if (placed.exec >= 0) {
     ::syscall(SYS_execveat, placed.exec, "", arguments, values, AT_EMPTY_PATH);
   } else {
@@ -257,11 +256,6 @@ void install_filters(const Launch& launch) {
   }
   if (program > 0) ::kill(-program, SIGKILL);
   ::_exit(0);
-}
-
-// fork, but as a child of the launcher's parent, the harness. Not clone3: containers refuse it.
-pid_t fork_as_sibling() {
-  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
 }
 
 void start_init(const Launch& launch, Report& report) {
@@ -295,6 +289,10 @@ const char* doing(Stage stage) {
 }
 
 bool shares_files(Tier tier) { return tier == Tier::landlock || tier == Tier::filter; }
+
+pid_t fork_as_sibling() {
+  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+}
 
 bool leave_network(bool root, const char* uid_map, const char* gid_map) {
   if (!root && !make_user_namespace(uid_map, gid_map)) return false;

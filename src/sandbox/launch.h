@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "sandbox/sandbox.h"
@@ -48,17 +49,6 @@ struct Report {
 // The sizes of arrays on the launcher's stack. spawn() refuses more.
 constexpr std::size_t kMaxMounts = 32, kMaxDescriptors = 32;
 
-// `count` values of a Launch.
-template <class T>
-struct Several {
-  const T* data = nullptr;
-  std::size_t count = 0;
-
-  const T& operator[](std::size_t i) const { return data[i]; }
-  const T* begin() const { return data; }
-  const T* end() const { return data + count; }
-};
-
 struct LaunchMount {
   const char* host = nullptr;    // absolute
   const char* inside = nullptr;  // absolute
@@ -77,18 +67,23 @@ struct Launch {
   std::uint64_t tmp_bytes = 0;
   cpu_set_t cores{};
   const char *uid_map = nullptr, *gid_map = nullptr, *tmp_options = nullptr;
-  Several<LaunchMount> mounts;
-  Several<const char*> parents;            // folders to create in the new root, outermost first
-  Several<const char*> arguments, values;  // argv and the environment, each with a null at its end
+  std::span<const LaunchMount> mounts;
+  std::span<const char* const> parents;  // folders to create in the new root, outermost first
+  // argv and the environment, each with a null at its end.
+  std::span<const char*const> arguments, values;
   const char* exec_path = nullptr;
-  Several<sock_filter> filter;
-  Several<int> fds;  // of the program
+  std::span<const sock_filter> filter;
+  std::span<const int> fds;  // of the program
   // Descriptors; -1: none. `stop` becomes readable when the harness is asked to stop (util/stop.h).
   int report = -1, lifeline = -1, exec = -1, group = -1, ruleset = -1, stop = -1;
 };
 static_assert(std::is_trivially_copyable_v<Launch>);
 
 bool shares_files(Tier);
+
+// fork(2), but the new process is a sibling: a child of the harness. Not clone3, which containers
+// refuse.
+pid_t fork_as_sibling();
 
 // Moves the process to a new, empty network and to new System V shared memory.
 bool leave_network(bool root, const char* uid_map, const char* gid_map);

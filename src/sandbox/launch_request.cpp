@@ -11,13 +11,18 @@ void point(const T*& pointer, std::byte* block) {
   pointer = reinterpret_cast<const T*>(block + reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-// `each` puts right what the values point to.
+template <class T>
+void point(std::span<const T>& values, std::byte* block) {
+  const T* data = values.data();
+  if (!values.empty()) point(data, block);
+  values = {data, values.size()};
+}
+
+// The same, and `each` puts right what the values refer to.
 template <class T, class Each>
-void point(Several<T>& several, std::byte* block, Each each) {
-  if (several.count == 0) return;
-  point(several.data, block);
-  auto* const values = const_cast<T*>(several.data);
-  for (std::size_t i = 0; i < several.count; ++i) each(values[i]);
+void point(std::span<const T>& values, std::byte* block, Each each) {
+  point(values, block);
+  for (const T& value : values) each(const_cast<T&>(value));
 }
 
 }  // namespace
@@ -35,15 +40,14 @@ const char* LaunchRequest::text(const std::string& text) {
   return reinterpret_cast<const char*>(at);  // NOLINT: an offset until it arrives
 }
 
-Several<const char*> LaunchRequest::texts(const std::vector<std::string>& strings) {
+std::vector<const char*> LaunchRequest::put(const std::vector<std::string>& strings) {
   std::vector<const char*> texts;
   for (const std::string& s : strings) texts.push_back(text(s));
-  return values(texts);
+  return texts;
 }
 
-Several<const char*> LaunchRequest::arguments(const std::vector<std::string>& strings) {
-  std::vector<const char*> texts;
-  for (const std::string& s : strings) texts.push_back(text(s));
+std::span<const char* const> LaunchRequest::arguments(const std::vector<std::string>& strings) {
+  std::vector<const char*> texts = put(strings);
   texts.push_back(nullptr);
   return values(texts);
 }
@@ -54,7 +58,7 @@ int LaunchRequest::descriptor(int fd) {
   return static_cast<int>(descriptors_.size()) - 1;
 }
 
-Several<int> LaunchRequest::descriptors_of(const std::vector<int>& fds) {
+std::span<const int> LaunchRequest::descriptors_of(const std::vector<int>& fds) {
   std::vector<int> positions;
   for (const int fd : fds) positions.push_back(descriptor(fd));
   return values(positions);
@@ -75,10 +79,10 @@ Launch& arrive(std::byte* block, const int* descriptors) {
     point(mount.host, block);
     point(mount.inside, block);
   });
-  for (Several<const char*>* texts : {&launch.parents, &launch.arguments, &launch.values}) {
+  for (std::span<const char* const>* texts : {&launch.parents, &launch.arguments, &launch.values}) {
     point(*texts, block, [&](const char*& text) { point(text, block); });
   }
-  point(launch.filter, block, [](sock_filter&) {});
+  point(launch.filter, block);
   point(launch.fds, block, [&](int& fd) { fd = descriptors[fd]; });
   for (int* fd : {&launch.report, &launch.lifeline, &launch.exec, &launch.group, &launch.ruleset,
                   &launch.stop}) {

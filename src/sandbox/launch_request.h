@@ -23,24 +23,27 @@ class LaunchRequest {
 
   // Each adds to the block and returns the value for the field of `launch`.
   const char* text(const std::string&);
-  Several<const char*> texts(const std::vector<std::string>&);
+  std::span<const char* const> texts(const std::vector<std::string>& strings) {
+    return values(put(strings));
+  }
   // The same with a null behind the last, as execve wants them.
-  Several<const char*> arguments(const std::vector<std::string>&);
+  std::span<const char* const> arguments(const std::vector<std::string>&);
   template <class T>
-  Several<T> values(const std::vector<T>& values) {
+  std::span<const T> values(const std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
     const std::size_t at = room(values.size() * sizeof(T));
     std::memcpy(block_.data() + at, values.data(), values.size() * sizeof(T));
     return {reinterpret_cast<const T*>(at), values.size()};  // NOLINT: an offset until it arrives
   }
   int descriptor(int fd);  // -1 stays -1
-  Several<int> descriptors_of(const std::vector<int>& fds);
+  std::span<const int> descriptors_of(const std::vector<int>& fds);
 
   // What to send, once `launch` is complete.
   const std::vector<std::byte>& block();
   const std::vector<int>& descriptors() const { return descriptors_; }
 
  private:
+  std::vector<const char*> put(const std::vector<std::string>&);
   // Makes room at the end, aligned for any type, and returns its offset.
   std::size_t room(std::size_t bytes);
 

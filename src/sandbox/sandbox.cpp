@@ -209,14 +209,6 @@ ssize_t read_report(int fd, Report& report) {
   throw_errno(failure, report.error);
 }
 
-// For a process that has been killed or is about to exit.
-constexpr std::chrono::seconds kReapPatience{10};
-
-bool reap(pid_t pid) {
-  if (wait_for_child(pid, WEXITED, kReapPatience) != Seen::ended) return false;
-  return ::waitpid(pid, nullptr, WNOHANG) == pid;
-}
-
 // Reaps the launcher, once its process id is known.
 class Launcher {
  public:
@@ -229,7 +221,7 @@ class Launcher {
   void end() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
-    reap(pid_);
+    reap_child(pid_);
     pid_ = -1;
   }
 
@@ -384,7 +376,7 @@ void Process::kill_group() {
   if (own_namespace_) return;
   if (init_ > 0) {
     ::kill(init_, SIGKILL);
-    reap(init_);
+    reap_child(init_);
     init_ = -1;
   }
   ::kill(-pid_, SIGKILL);
@@ -400,7 +392,7 @@ bool Process::kill() {
   }
   if (init_ > 0) {
     ::kill(init_, SIGKILL);
-    reap(init_);
+    reap_child(init_);
     init_ = -1;
   }
   pid_ = -1;

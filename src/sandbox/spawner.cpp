@@ -12,14 +12,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <memory>
+#include <span>
 
 #include "assay/error.h"
 #include "sandbox/launch_request.h"
 #include "sandbox/wait_child.h"
 #include "util/fd.h"
+#include "util/pass_descriptor.h"
 #include "util/transient_fault.h"
 
 namespace assay::sandbox {
@@ -28,52 +29,13 @@ namespace {
 constexpr std::size_t kLongestRequest = 128 << 10;
 // Those of the program and six of the launcher.
 constexpr std::size_t kMostDescriptors = kMaxDescriptors + 6;
+static_assert(kMostDescriptors <= kMostPassed);
 constexpr int kSocket = 3;  // in the spawner
 
-// Room for the descriptors of a message.
-struct Attached {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> room{};
-};
-
-struct Received {
-  std::size_t bytes = 0;  // 0: nobody will ask any more
-  bool whole = true;      // false: there was no room for a part, such as too many descriptors
-  std::array<int, kMostDescriptors> descriptors{};
-  std::size_t count = 0;
-};
-
-Received receive(std::byte* block) {
-  Received received;
-  Attached attached;
-  iovec text{block, kLongestRequest};
-  msghdr message{};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  message.msg_control = attached.room.data();
-  message.msg_controllen = attached.room.size();
-  ssize_t n;
-  do {
-    n = ::recvmsg(kSocket, &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
-  if (n <= 0) return received;
-  received.bytes = static_cast<std::size_t>(n);
-  received.whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr) return received;
-  received.count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  std::memcpy(received.descriptors.data(), CMSG_DATA(header), received.count * sizeof(int));
-  return received;
-}
-
-// The new process is a child of the harness, as the spawner is.
-pid_t fork_launcher() {
-  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
-}
-
-void launch(std::byte* block, const Received& received) {
-  Launch& launch = arrive(block, received.descriptors.data());
+void launch(std::byte* block, const int* descriptors) {
+  Launch& launch = arrive(block, descriptors);
   Report report;
-  report.launcher = fork_launcher();
+  report.launcher = fork_as_sibling();
   if (report.launcher == 0) {
     ::close(kSocket);
     run_launcher(launch);
@@ -104,12 +66,14 @@ bool keep_only(int socket) {
   void* const block =
       ::mmap(nullptr, kLongestRequest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED || !keep_only(socket)) ::_exit(1);
+  const std::span<std::byte> room(static_cast<std::byte*>(block), kLongestRequest);
+  std::array<int, kMostDescriptors> descriptors{};
   for (;;) {
-    const Received received = receive(static_cast<std::byte*>(block));
-    if (received.bytes == 0) ::_exit(0);
+    const Passed passed = receive_descriptors(kSocket, room, descriptors);
+    if (passed.bytes == 0) ::_exit(0);  // the socket is closed
     // Otherwise the harness sees the report's pipe close without a report.
-    if (received.whole) launch(static_cast<std::byte*>(block), received);
-    for (std::size_t i = 0; i < received.count; ++i) ::close(received.descriptors[i]);
+    if (passed.whole) launch(room.data(), descriptors.data());
+    for (std::size_t i = 0; i < passed.descriptors; ++i) ::close(descriptors[i]);
   }
 }
 
@@ -133,18 +97,13 @@ class Spawner {
   ~Spawner() {
     if (!is_own()) return;
     ::kill(pid_, SIGKILL);
-    reap();
+    reap_child(pid_);
   }
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
 
   pid_t pid() const { return pid_; }
   bool is_own() const { return owner_ == ::getpid(); }
-  // For a spawner that was killed or has died.
-  void reap() const {
-    constexpr std::chrono::seconds kPatience{10};
-    if (wait_for_child(pid_, WEXITED, kPatience) == Seen::ended) ::waitpid(pid_, nullptr, WNOHANG);
-  }
 
   // False if it has died.
   bool ask(LaunchRequest& request) const {
@@ -156,23 +115,7 @@ class Spawner {
                       "and {} can be",
                       block.size(), descriptors.size(), kLongestRequest, kMostDescriptors));
     }
-    Attached attached;
-    iovec text{const_cast<std::byte*>(block.data()), block.size()};
-    msghdr message{};
-    message.msg_iov = &text;
-    message.msg_iovlen = 1;
-    message.msg_control = attached.room.data();
-    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
-    ssize_t n;
-    do {
-      n = ::sendmsg(ours_.get(), &message, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    if (n >= 0) return true;
+    if (pass_descriptors(ours_.get(), block, descriptors)) return true;
     if (errno == EPIPE || errno == ECONNRESET) return false;
     throw_errno("cannot ask for a sandbox");
   }
@@ -200,7 +143,7 @@ Spawner& spawner_other_than(const Spawner* ended) {
     if (current != nullptr && current != ended && current->is_own()) return *current;
     auto fresh = std::make_unique<Spawner>();
     if (!g_spawner.compare_exchange_strong(current, fresh.get())) continue;
-    if (ended != nullptr) ended->reap();
+    if (ended != nullptr) reap_child(ended->pid());
     return *fresh.release();
   }
 }

@@ -81,4 +81,9 @@ Seen wait_for_child(pid_t pid, int events, std::chrono::nanoseconds timeout) {
   return seen;
 }
 
+bool reap_child(pid_t pid) {
+  if (wait_for_child(pid, WEXITED, kReapPatience) != Seen::ended) return false;
+  return ::waitpid(pid, nullptr, WNOHANG) == pid;
+}
+
 }  // namespace assay::sandbox

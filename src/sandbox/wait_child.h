@@ -14,4 +14,10 @@ enum class Seen : std::uint8_t { nothing, stopped, ended };
 // child can still be waited for afterwards.
 Seen wait_for_child(pid_t, int events, std::chrono::nanoseconds timeout);
 
+// For a process that has been killed or is about to exit.
+inline constexpr std::chrono::seconds kReapPatience{10};
+
+// Reaps such a child. False if it did not exit in time, or was not there.
+bool reap_child(pid_t);
+
 }  // namespace assay::sandbox
