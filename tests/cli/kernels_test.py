@@ -14,6 +14,8 @@ ASSAY, ROOT, CHALLENGE = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.po
 KERNELS = ROOT / "kernels"
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 MOST_BYTES, LEAST_EFFICIENCY = 1.05, 0.95
+# The device's allowance of processor time follows from the limit, and slow machines need room within it.
+INSTRUCTION_LIMIT, MOST_OF_LIMIT = 1_000_000_000, 0.5
 # The most bytes, relative to the fewest possible, and the least used share of the sectors. By case, or by challenge and
 # case.
 EXCEPTIONS = {
@@ -80,7 +82,7 @@ def graded(folder):
         (answer / name).write_text(path.read_text().replace('#include "common/', '#include "'))
     done = subprocess.run([ASSAY, "--root", ROOT, "run", "--submissions", folder / "submissions", "--results",
                            folder / "results", "--device", "sim", "--challenge", CHALLENGE],
-                          capture_output=True, text=True, timeout=900)
+                          capture_output=True, text=True, timeout=2400)
     if done.returncode != 0:
         raise AssertionError(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
     board = json.loads((folder / "results" / "scoreboard.json").read_text())
@@ -113,6 +115,14 @@ class Kernel(unittest.TestCase):
         self.assertEqual(wrong, {})
         self.assertEqual([n for n in ("correctness", "completeness", "resources")
                           if not self.has_full_marks(n)], [])
+
+    def test_no_case_is_near_its_instruction_limit(self):
+        cases = json.loads((ROOT / "challenges" / CHALLENGE / "spec.json").read_text())["cases"]
+        limits = {c["name"]: c["sim"].get("instructions", INSTRUCTION_LIMIT)
+                  for c in cases if isinstance(c.get("sim"), dict)}
+        for name, m in self.counted.items():
+            self.assertLess(m.get("sim_instructions", 0),
+                            MOST_OF_LIMIT * limits.get(name, INSTRUCTION_LIMIT), name)
 
     def has_full_marks(self, name):
         found = [d for d in self.evidence["score"]["dimensions"] if d["name"] == name]
