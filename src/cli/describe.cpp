@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/roff.h"
+
 namespace assay::cli {
 namespace {
 
@@ -43,23 +45,6 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
 
 // --- the manual page
 // ------------------------------------------------------------------------------
-
-// Escapes text so that groff prints it literally.
-std::string roff(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool line_begins = out.empty() || out.back() == '\n';
-    if (line_begins && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 // Text with its line breaks and columns preserved.
 std::string as_it_stands(const std::string& text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
@@ -158,7 +143,7 @@ std::string completion_of_words(const CLI::App& app, const std::string& command,
 
 }  // namespace
 
-std::string man_page(const CLI::App& app, const std::string& version) {
+std::string man_page(const CLI::App& app, const std::string& version, const std::string& keys) {
   std::string text =
       fmt::format(".TH ASSAY 1 \"\" \"assay {}\" \"User Commands\"\n", roff(version));
   text += ".SH NAME\nassay \\- grades kernels that language models write\n";
@@ -167,7 +152,8 @@ std::string man_page(const CLI::App& app, const std::string& version) {
   text += ".SH OPTIONS\n" + man_options(app);
   text += ".SH COMMANDS\n";
   for (const CLI::App* command : commands_of(app)) text += man_command(*command);
-  return text + ".SH NOTES\n" + as_it_stands(app.get_footer());
+  text += ".SH NOTES\n" + as_it_stands(app.get_footer());
+  return text + ".SH KEYS OF RESULTS\n" + keys;
 }
 
 std::string bash_completion(const CLI::App& app, const std::vector<std::string>& challenges) {

@@ -11,8 +11,8 @@ class App;
 
 namespace assay::cli {
 
-// A manual page in groff's man macros.
-std::string man_page(const CLI::App&, const std::string& version);
+// A manual page in groff's man macros. `keys` describes the files of results, as man_keys() does.
+std::string man_page(const CLI::App&, const std::string& version, const std::string& keys);
 
 // A bash script that completes commands, options and their known values: choices, and challenges.
 std::string bash_completion(const CLI::App&, const std::vector<std::string>& challenges);

@@ -7,6 +7,8 @@
 #include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/describe.h"
+#include "cli/describe_keys.h"
+#include "spec/json_schema.h"
 #include "version.h"
 
 namespace assay::cli {
@@ -28,7 +30,7 @@ void print_and_end(const std::string& text) {
 
 void add_descriptions(CLI::App& app) {
   app.add_subcommand("man", "print the manual page")->group("")->callback([&app] {
-    print_and_end(man_page(app, kVersion));
+    print_and_end(man_page(app, kVersion, man_keys(kScoreboardSchema, "scoreboard_1")));
   });
   auto shell = std::make_shared<std::string>();
   auto* completion = app.add_subcommand("completion", "print a script for the shell")->group("");

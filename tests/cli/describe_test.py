@@ -1,7 +1,9 @@
-"""The manual page and the completion for bash know every command and every option that --help shows.
+"""The manual page and the completion for bash know every command and every option that --help shows. The
+manual page also knows every key of the board and of the evidence.
 
 Usage: describe_test.py ASSAY. Uses only the standard library, bash and, where it is installed, groff.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -10,6 +12,8 @@ import sys
 import unittest
 
 ASSAY = pathlib.Path(sys.argv.pop(1)).resolve()
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "challenges" / "scoreboard.schema.json"
+SUPERSEDED = {"scoreboard_1", "entry"}
 
 
 def printed(*args):
@@ -25,6 +29,17 @@ def options(*command):
     """Every name of every option in a command's help."""
     lines = re.findall(r"^  (-[^ ]*)", printed(*command, "--help"), re.M)
     return [name for line in lines for name in line.split(",")]
+
+
+def keys_in(schema):
+    """Every key of the objects that a schema describes itself, without those that it refers to."""
+    if isinstance(schema, list):
+        return {key for part in schema for key in keys_in(part)}
+    if not isinstance(schema, dict):
+        return set()
+    inner = {key for part in schema.values() for key in keys_in(part)}
+    properties = schema.get("properties", {})
+    return inner | set(properties if isinstance(properties, dict) else {})
 
 
 def completions(*words):
@@ -54,6 +69,20 @@ class Describe(unittest.TestCase):
             section = re.sub(r"\\f[BIR]", "", section).replace("\\-", "-")
             for option in options(command):
                 self.assertRegex(section, rf"(?<![\w-]){option}(?![\w-])", command)
+
+    def test_every_key_of_results_is_in_the_manual(self):
+        keys = printed("man").split(".SH KEYS OF RESULTS")[1].replace("\\-", "-")
+        sections = {part.split("\n")[0]: part for part in keys.split(".SS ")[1:]}
+        definitions = json.loads(SCHEMA.read_text())["definitions"]
+        self.assertIn("board_cell", sections)
+        for name, schema in definitions.items():
+            if name in SUPERSEDED:
+                self.assertNotIn(name, sections)
+                continue
+            # What has no section of its own is described where it is used.
+            text = sections.get(name, keys)
+            for key in keys_in(schema):
+                self.assertRegex(text, rf"\\fB([\w.\[\]]*\.)?{key}\\fR", name)
 
     def test_every_command_and_option_is_completed(self):
         self.assertLessEqual(set(commands()), set(completions("")))
