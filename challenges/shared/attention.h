@@ -10,6 +10,7 @@
 
 #include "assay/attention.h"
 #include "assay/challenge.h"
+#include "assay/size.h"
 
 namespace assay::attention {
 
@@ -42,14 +43,10 @@ struct Problem {
   std::int64_t group() const { return p.Hq / p.Hkv; }
   bool packed() const { return !q_len.empty(); }
   // Rows of item b in q and k, and the first of them; the keys that its queries may see.
-  std::int64_t queries_of(std::int64_t b) const {
-    return packed() ? q_len[static_cast<std::size_t>(b)] : p.Nq;
-  }
-  std::int64_t key_rows_of(std::int64_t b) const {
-    return packed() ? k_len[static_cast<std::size_t>(b)] : p.Nk;
-  }
+  std::int64_t queries_of(std::int64_t b) const { return packed() ? q_len[to_size(b)] : p.Nq; }
+  std::int64_t key_rows_of(std::int64_t b) const { return packed() ? k_len[to_size(b)] : p.Nk; }
   std::int64_t keys_of(std::int64_t b) const {
-    return kv_len.empty() ? key_rows_of(b) : kv_len[static_cast<std::size_t>(b)];
+    return kv_len.empty() ? key_rows_of(b) : kv_len[to_size(b)];
   }
   std::int64_t first_query(std::int64_t b) const;
   std::int64_t first_key(std::int64_t b) const;

@@ -7,6 +7,7 @@
 
 #include "assay/error.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "attention.h"
 #include "score_levels.h"
 
@@ -83,7 +84,7 @@ class Inputs {
   template <class Height>
   void aligned(Height height, float noise) {
     Random random(substream(seed_, 4));
-    std::vector<float> u(static_cast<std::size_t>(p_.D));
+    std::vector<float> u(to_size(p_.D));
     draw_direction(random, u);
     each_row(q_, p_.sq, p_.Hq, p_.Nq, [&](float* q, std::int64_t) {
       for (std::size_t d = 0; d < u.size(); ++d) q[d] = 8 * u[d] + noise * q[d];
@@ -195,7 +196,7 @@ class Gathered {
               : problem.p.dtype == ASSAY_F32 ? 4
                                              : 2),
         view_(view),
-        bytes_(view.bytes == 0 ? 0 : static_cast<std::size_t>(rows_ * D * size_)) {}
+        bytes_(view.bytes == 0 ? 0 : to_size(rows_ * D * size_)) {}
 
   BufferView dense() { return {bytes_.empty() ? nullptr : bytes_.data(), bytes_.size()}; }
 

@@ -6,6 +6,7 @@
 
 #include "assay/error.h"
 #include "assay/poison.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "attention.h"
 
@@ -189,14 +190,14 @@ void check_gaps(const Problem& problem, const assay_stride& s, std::int64_t H, s
   const fa_params p = problem.flat().p;
   const auto elements = static_cast<std::int64_t>(output.bytes) / size;
   if (elements == p.B * H * N * D) return;
-  std::vector<char> written(static_cast<std::size_t>(elements), 0);
+  std::vector<char> written(to_size(elements), 0);
   for (std::int64_t row = 0; row < p.B * H * N; ++row) {
     const std::int64_t b = row / (H * N), h = row / N % H, n = row % N;
     std::fill_n(written.begin() + b * s.b + h * s.h + n * s.n, D, char{1});
   }
   for (std::int64_t i = 0; i < elements; ++i) {
-    if (written[static_cast<std::size_t>(i)] != 0) continue;
-    if (is_unwritten(output.as<std::byte>() + i * size, static_cast<std::size_t>(size))) continue;
+    if (written[to_size(i)] != 0) continue;
+    if (is_unwritten(output.as<std::byte>() + i * size, to_size(size))) continue;
     return fail(result,
                 fmt::format("{}: element {} lies between rows and was overwritten", name, i));
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "assay/size.h"
 #include "attention.h"
 
 namespace assay::attention {
@@ -51,7 +52,7 @@ std::optional<std::vector<T>> values(const RecordedCall& call, std::int32_t hand
                                      std::int64_t count) {
   const RecordedCall::Array* const array = call.find(handle);
   if (array == nullptr || array->null) return std::nullopt;
-  std::vector<T> found(static_cast<std::size_t>(count));
+  std::vector<T> found(to_size(count));
   if (array->bytes.size() != found.size() * sizeof(T)) return std::nullopt;
   if (!found.empty()) std::memcpy(found.data(), array->bytes.data(), array->bytes.size());
   return found;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "attention.h"
 
@@ -87,7 +88,7 @@ Head load_head(const Problem& problem, std::int64_t b, std::int64_t h, BufferVie
   head.bias = extras.bias;
   const std::int64_t kv = h / problem.group();
   const auto rows = [&](int t, std::int64_t at, std::int64_t step, std::int64_t N, std::int64_t D) {
-    const void* data = qkv[static_cast<std::size_t>(t)].data;
+    const void* data = qkv[to_size(t)].data;
     if (!problem.fp8) return head_rows(p.dtype, data, at, step, N, D);
     RowsF out(N, D);
     for (std::int64_t n = 0; n < N; ++n) {
@@ -141,13 +142,13 @@ void make_tile(const Head& head, std::int64_t first, std::int64_t rows, const fl
     t.p = t.p.array().tanh() * cap;
     t.p32 = (t.p32.array() / problem.softcap).tanh() * problem.softcap;
   }
-  const auto size = static_cast<std::size_t>(rows);
+  const auto size = to_size(rows);
   t.lse.assign(size, -kInf);
   t.lse32.assign(size, -kInf);
   t.sum32.assign(size, 0);
   t.conditioning.assign(size, 0);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = to_size(i);
     const Range r = t.range[at];
     const std::int64_t lo = r.lo - t.lo, m = std::max<std::int64_t>(r.hi - r.lo, 0);
     if (m == 0) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/challenge.h"
+#include "assay/size.h"
 
 namespace assay {
 
@@ -26,8 +27,8 @@ std::optional<std::vector<T>> recorded_values(const RecordedCall& call, std::int
                                               std::int64_t count) {
   const RecordedCall::Array* const array = call.find(handle);
   if (array == nullptr || count < 0) return std::nullopt;
-  if (array->bytes.size() != static_cast<std::size_t>(count) * sizeof(T)) return std::nullopt;
-  std::vector<T> found(static_cast<std::size_t>(count));
+  if (array->bytes.size() != to_size(count) * sizeof(T)) return std::nullopt;
+  std::vector<T> found(to_size(count));
   if (!found.empty()) std::memcpy(found.data(), array->bytes.data(), array->bytes.size());
   return found;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/random.h"
+#include "assay/size.h"
 
 namespace assay::attention {
 
@@ -32,7 +33,7 @@ class ScoreLevels {
   ScoreLevels(std::uint64_t seed, std::int64_t key_heads, std::int64_t D, double scale)
       : random_(seed), per_key_(scale == 0 ? 0 : kLevel / (kQuery * scale)) {
     for (std::int64_t h = 0; h < key_heads; ++h)
-      draw_direction(random_, directions_.emplace_back(static_cast<std::size_t>(D)));
+      draw_direction(random_, directions_.emplace_back(to_size(D)));
   }
 
   void key(std::int64_t head, float* k) {
@@ -51,7 +52,7 @@ class ScoreLevels {
   static constexpr double kLevel = 130, kQuery = 8, kLeast = 0.2, kMost = 1.2, kNearest = 0.75;
 
   void add(std::int64_t head, double factor, float* to) const {
-    const std::vector<float>& u = directions_[static_cast<std::size_t>(head)];
+    const std::vector<float>& u = directions_[to_size(head)];
     for (std::size_t d = 0; d < u.size(); ++d) to[d] += static_cast<float>(factor) * u[d];
   }
 

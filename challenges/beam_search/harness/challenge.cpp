@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::beam_search {
@@ -115,7 +116,7 @@ Shape shape_of(const CaseSpec& spec) {
   s.early = j.value("early", false);
   if (j.contains("options")) read_options(j.at("options"), s);
   const json prompts = j.value("prompts", json::array({7}));
-  for (std::size_t b = 0; b < static_cast<std::size_t>(s.B); ++b) {
+  for (std::size_t b = 0; b < to_size(s.B); ++b) {
     s.prompt_start.push_back(s.prompt_start.back() +
                              prompts.at(b % prompts.size()).get<std::int64_t>());
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -23,7 +24,7 @@ class Checker {
     if (n != static_cast<std::int32_t>(expected.size())) {
       return fail(result_, fmt::format("n_out[{}]: got {}, expected {}", b, n, expected.size()));
     }
-    for (std::size_t k = 0; k < static_cast<std::size_t>(s_.K) && result_.pass; ++k) {
+    for (std::size_t k = 0; k < to_size(s_.K) && result_.pass; ++k) {
       tokens(b, k, k < expected.size() ? &expected[k] : nullptr);
       if (k < expected.size()) numbers(b, k, expected[k]);
     }
@@ -31,9 +32,9 @@ class Checker {
 
   // Items that are copies of each other must agree bitwise.
   void copies(std::size_t a, std::size_t b) {
-    const auto K = static_cast<std::size_t>(s_.K);
+    const auto K = to_size(s_.K);
     for (const int handle : {kAcc, kScore}) {
-      const auto all = buffers_[static_cast<std::size_t>(handle)].span<double>();
+      const auto all = buffers_[to_size(handle)].span<double>();
       if (std::memcmp(&all[a * K], &all[b * K], r_.items[a].size() * sizeof(double)) != 0) {
         fail(result_, fmt::format("items {} and {} have the same model but other sums", a, b));
       }
@@ -42,7 +43,7 @@ class Checker {
 
  private:
   void tokens(std::size_t b, std::size_t k, const Answer* expected) {
-    const auto T = static_cast<std::size_t>(s_.max_new), K = static_cast<std::size_t>(s_.K);
+    const auto T = to_size(s_.max_new), K = to_size(s_.K);
     const std::span<const std::int32_t> got =
         buffers_[kSeq].span<std::int32_t>().subspan((b * K + k) * T, T);
     for (std::size_t t = 0; t < T; ++t) {
@@ -55,7 +56,7 @@ class Checker {
   }
 
   void numbers(std::size_t b, std::size_t k, const Answer& expected) {
-    const std::size_t at = b * static_cast<std::size_t>(s_.K) + k;
+    const std::size_t at = b * to_size(s_.K) + k;
     const std::int32_t len = buffers_[kLen].span<std::int32_t>()[at];
     const std::int32_t finished = buffers_[kFinished].span<std::int32_t>()[at];
     if (len != static_cast<std::int32_t>(expected.tokens.size())) {

@@ -4,6 +4,7 @@
 
 #include "assay/error.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::beam_search {
@@ -15,7 +16,7 @@ using nlohmann::json;
 // -inf or the value of "rest".
 std::vector<float> script_row(const json& row, std::int32_t V) {
   if (row.is_array()) return row.get<std::vector<float>>();
-  std::vector<float> out(static_cast<std::size_t>(V), kMinusInf);
+  std::vector<float> out(to_size(V), kMinusInf);
   if (row.contains("rest")) std::fill(out.begin(), out.end(), row.at("rest").get<float>());
   for (const auto& [token, value] : row.items()) {
     if (token != "rest") out.at(std::stoul(token)) = value.get<float>();
@@ -63,7 +64,7 @@ ItemModel item_model(const json& j, const Shape& s, std::uint64_t seed) {
 json description(const json& params, std::int32_t b) {
   json all = params.value("model", json::object());
   const json items = params.value("items", json::array());
-  if (!items.empty()) all.update(items.at(static_cast<std::size_t>(b) % items.size()));
+  if (!items.empty()) all.update(items.at(to_size(b) % items.size()));
   return all;
 }
 

@@ -23,6 +23,7 @@
 #include "assay/challenge.h"
 #include "assay/parallel.h"
 #include "assay/secret.h"
+#include "assay/size.h"
 
 namespace assay::beam_search {
 
@@ -186,7 +187,7 @@ class ModelServer final : public CallbackServer {
     std::memcpy(&header, request.data(), sizeof header);
     const auto most = static_cast<std::int64_t>(model_.items.size()) * model_.K;
     if (header.n < 1 || header.n > most) return complain("a number of rows outside 1 .. B*K");
-    const auto n = static_cast<std::size_t>(header.n), V = static_cast<std::size_t>(model_.V);
+    const auto n = to_size(header.n), V = to_size(model_.V);
     if (request.size() != sizeof header + n * 16) return complain("a request of the wrong size");
     if (response.size() != n * (8 + V * size_of(model_.dtype)))
       return complain("a response of the wrong size");
@@ -220,14 +221,14 @@ class ModelServer final : public CallbackServer {
       const auto token = read<std::int32_t>(body + n * 12, i);
       if (const char* wrong = find(item, parent, token, states[i])) return complain(wrong);
     }
-    const auto V = static_cast<std::size_t>(model_.V);
+    const auto V = to_size(model_.V);
     std::byte* const out = response.data() + n * 8;
     parallel_for(static_cast<std::int64_t>(n), std::max<std::int64_t>(1, 100000 / model_.V),
                  [&](std::int64_t begin, std::int64_t end) {
                    std::vector<float> wide(model_.dtype == Dtype::f32 ? 0 : V);
                    for (std::int64_t i = begin; i < end; ++i) {
-                     write_row(states[static_cast<std::size_t>(i)],
-                               out + static_cast<std::size_t>(i) * V * size_of(model_.dtype), wide);
+                     write_row(states[to_size(i)], out + to_size(i) * V * size_of(model_.dtype),
+                               wide);
                    }
                  });
     for (std::size_t i = 0; i < n; ++i) {
@@ -239,7 +240,7 @@ class ModelServer final : public CallbackServer {
   }
 
   void write_row(const State& s, std::byte* out, std::vector<float>& wide) const {
-    const ItemModel& model = model_.items[static_cast<std::size_t>(s.item)];
+    const ItemModel& model = model_.items[to_size(s.item)];
     if (model_.dtype == Dtype::f32) return model.row(s, reinterpret_cast<float*>(out));
     model.row(s, wide.data());
     auto* const halves = reinterpret_cast<std::uint16_t*>(out);
@@ -252,7 +253,7 @@ class ModelServer final : public CallbackServer {
   const char* find(std::int32_t item, std::int64_t parent, std::int32_t token, State& out) {
     if (item < 0 || item >= static_cast<std::int32_t>(model_.items.size()))
       return "an item that does not exist";
-    const ItemModel& model = model_.items[static_cast<std::size_t>(item)];
+    const ItemModel& model = model_.items[to_size(item)];
     if (parent == -1) {
       if (++started_[item] > model_.starts) return "the start of an item too often";
       out = model.start(item);
@@ -277,10 +278,10 @@ class ModelServer final : public CallbackServer {
     if (!may_forbid) return true;
     if (parent != tested_) {
       tested_ = parent;
-      tested_row_.resize(static_cast<std::size_t>(model_.V));
+      tested_row_.resize(to_size(model_.V));
       model.row(s, tested_row_.data());
     }
-    return tested_row_[static_cast<std::size_t>(token)] > kMinusInf;
+    return tested_row_[to_size(token)] > kMinusInf;
   }
 
   const LanguageModel model_;

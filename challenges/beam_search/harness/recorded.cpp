@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::beam_search {
@@ -45,8 +46,7 @@ class Packet {
 // The tests' model, as far as it was asked.
 class Answers {
  public:
-  Answers(const Params& p, Dtype dtype)
-      : p_(p), dtype_(dtype), items_(static_cast<std::size_t>(p.search.B)) {}
+  Answers(const Params& p, Dtype dtype) : p_(p), dtype_(dtype), items_(to_size(p.search.B)) {}
 
   // False if no model answers like that. Ignores everything from the first illegal question on,
   // because the answer to it means nothing.
@@ -61,7 +61,7 @@ class Answers {
       ended_ = true;
       return true;
     }
-    const auto rows = static_cast<std::size_t>(n);
+    const auto rows = to_size(n);
     const auto parent = packet.take<std::int64_t>(rows);
     const auto item = packet.take<std::int32_t>(rows), token = packet.take<std::int32_t>(rows);
     if (!parent || !item || !token) return false;
@@ -117,8 +117,8 @@ class Answers {
     if (known == states_.end() || token < 0 || token >= p_.V || token == p_.search.eos) return {};
     Texts found;
     for (const std::string& text : known->second.texts) {
-      const auto& row = items_[static_cast<std::size_t>(item)].at(text);
-      if (row[static_cast<std::size_t>(token)] > kMinusInf)
+      const auto& row = items_[to_size(item)].at(text);
+      if (row[to_size(token)] > kMinusInf)
         found.push_back(text.empty() ? std::to_string(token) : text + " " + std::to_string(token));
     }
     return found;
@@ -126,7 +126,7 @@ class Answers {
 
   bool take_answers(Packet& packet, const std::vector<std::int32_t>& item,
                     const std::vector<Texts>& texts) {
-    const std::size_t V = static_cast<std::size_t>(p_.V);
+    const std::size_t V = to_size(p_.V);
     const auto state = packet.take<std::int64_t>(item.size());
     if (!state) return false;
     for (std::size_t i = 0; i < item.size(); ++i) {
@@ -136,7 +136,7 @@ class Answers {
       // A state that is given again stands only for what it was given for last.
       if (known.step != step_) known = {step_, {}};
       for (const std::string& text : texts[i]) {
-        auto& rows = items_[static_cast<std::size_t>(item[i])];
+        auto& rows = items_[to_size(item[i])];
         const auto [at, is_new] = rows.try_emplace(text, *row);
         if (!is_new && at->second != *row) return false;
         values_ += is_new ? p_.V : 0;
@@ -175,7 +175,7 @@ class Answers {
 
   // One token of probability 1, which is not eos if there is any other.
   std::vector<float> row_of_others() const {
-    std::vector<float> row(static_cast<std::size_t>(p_.V), kMinusInf);
+    std::vector<float> row(to_size(p_.V), kMinusInf);
     row[p_.search.eos == 0 && p_.V > 1 ? 1 : 0] = 0;
     return row;
   }

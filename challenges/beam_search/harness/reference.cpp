@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::beam_search {
@@ -34,8 +35,8 @@ class ItemSearch {
   ItemSearch(const Shape& s, const ItemModel& model, std::int32_t item) : s_(s), model_(model) {
     Beam start;
     start.state = model.start(item);
-    lists_.assign(static_cast<std::size_t>(s.groups), {start});
-    width_ = static_cast<std::size_t>(s.K / s.groups);
+    lists_.assign(to_size(s.groups), {start});
+    width_ = to_size(s.K / s.groups);
     for (std::int32_t len = 0; len <= s.max_new; ++len) divisors_.push_back(divisor(len));
   }
 
@@ -60,7 +61,7 @@ class ItemSearch {
       if (a.finished != b.finished) return a.finished;
       return a.finished && a.order < b.order;
     });
-    const std::size_t kept = std::min(all.size(), static_cast<std::size_t>(s_.K));
+    const std::size_t kept = std::min(all.size(), to_size(s_.K));
     for (std::size_t i = 0; i + 1 < all.size() && i < kept; ++i) {
       compare(all[i].score, all[i + 1].score,
               all[i].acc == all[i + 1].acc && all[i].len == all[i + 1].len,
@@ -99,9 +100,7 @@ class ItemSearch {
     return len == 0 ? kInf : std::pow(static_cast<double>(len), s_.alpha);  // no token: score 0
   }
 
-  double score(double acc, std::int32_t len) const {
-    return acc / divisors_[static_cast<std::size_t>(len)];
-  }
+  double score(double acc, std::int32_t len) const { return acc / divisors_[to_size(len)]; }
 
   double key(const Candidate& c) const {
     if (s_.rank_mode != 0) return c.acc - c.lowered;
@@ -114,8 +113,7 @@ class ItemSearch {
     parallel_for(static_cast<std::int64_t>(list.size()), std::max(1, 30000 / s_.V),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t i = begin; i < end; ++i)
-                     found[static_cast<std::size_t>(i)] =
-                         continuations(list, static_cast<std::int32_t>(i), taken);
+                     found[to_size(i)] = continuations(list, static_cast<std::int32_t>(i), taken);
                  });
     std::vector<Candidate> pool;
     for (const auto& part : found) pool.insert(pool.end(), part.begin(), part.end());
@@ -139,18 +137,17 @@ class ItemSearch {
   // places, and it takes the best ones, apart from tokens that are lowered.
   std::vector<Candidate> continuations(const List& list, std::int32_t i,
                                        const std::map<std::int32_t, int>& taken) const {
-    const Beam& beam = list[static_cast<std::size_t>(i)];
+    const Beam& beam = list[to_size(i)];
     if (beam.finished) return {{i, -1, beam.len, beam.acc, beam.score, 0, 0}};
-    std::vector<float> row(static_cast<std::size_t>(s_.V));
+    std::vector<float> row(to_size(s_.V));
     model_.row(beam.state, row.data());
     const double shift = s_.kind == BS_LOGITS ? log_sum_exp(row) : 0;
-    if (s_.min_new > beam.len + 1 && s_.eos >= 0) row[static_cast<std::size_t>(s_.eos)] = kMinusInf;
+    if (s_.min_new > beam.len + 1 && s_.eos >= 0) row[to_size(s_.eos)] = kMinusInf;
     forbid_repetitions(beam.tokens, row);
     forbid_bad(beam.tokens, row);
     std::vector<Candidate> result;
     for (const std::int32_t token : best_tokens(row, width_ + 1 + taken.size())) {
-      const double x = static_cast<double>(row[static_cast<std::size_t>(token)]),
-                   acc = beam.acc + (x - shift);
+      const double x = static_cast<double>(row[to_size(token)]), acc = beam.acc + (x - shift);
       const auto earlier = taken.find(token);
       result.push_back({.parent = i,
                         .token = token,
@@ -165,12 +162,12 @@ class ItemSearch {
 
   // Forbids every token that followed an earlier occurrence of the last n - 1 tokens.
   void forbid_repetitions(const std::vector<std::int32_t>& text, std::vector<float>& row) const {
-    const auto n = static_cast<std::size_t>(s_.no_repeat_ngram);
+    const auto n = to_size(s_.no_repeat_ngram);
     if (n == 0) return;
     for (std::size_t end = n; end <= text.size(); ++end) {
       const bool same = std::equal(text.end() - static_cast<std::ptrdiff_t>(n - 1), text.end(),
                                    text.begin() + static_cast<std::ptrdiff_t>(end - n));
-      if (same) row[static_cast<std::size_t>(text[end - 1])] = kMinusInf;
+      if (same) row[to_size(text[end - 1])] = kMinusInf;
     }
   }
 
@@ -180,7 +177,7 @@ class ItemSearch {
       if (before > text.size()) continue;
       const bool same = std::equal(sequence.begin(), sequence.end() - 1,
                                    text.end() - static_cast<std::ptrdiff_t>(before));
-      if (same) row[static_cast<std::size_t>(sequence.back())] = kMinusInf;
+      if (same) row[to_size(sequence.back())] = kMinusInf;
     }
   }
 
@@ -196,7 +193,7 @@ class ItemSearch {
   static std::vector<std::int32_t> best_tokens(const std::vector<float>& row, std::size_t n) {
     std::vector<std::int32_t> tokens;
     const auto better = [&](std::int32_t a, std::int32_t b) {
-      const float x = row[static_cast<std::size_t>(a)], y = row[static_cast<std::size_t>(b)];
+      const float x = row[to_size(a)], y = row[to_size(b)];
       return x != y ? x > y : a < b;
     };
     const auto shrink = [&] {
@@ -217,7 +214,7 @@ class ItemSearch {
       }
       if (tokens.size() < 4 * n) continue;
       shrink();
-      least = row[static_cast<std::size_t>(tokens[n - 1])];
+      least = row[to_size(tokens[n - 1])];
     }
     shrink();
     return tokens;
@@ -228,9 +225,9 @@ class ItemSearch {
     std::vector<char> stays(list.size(), 0);
     for (std::size_t i = 0; i < kept; ++i) {
       const Candidate& c = pool[i];
-      const Beam& parent = list[static_cast<std::size_t>(c.parent)];
+      const Beam& parent = list[to_size(c.parent)];
       if (c.token < 0) {
-        stays[static_cast<std::size_t>(c.parent)] = 1;
+        stays[to_size(c.parent)] = 1;
         next.push_back(parent);
         continue;
       }
@@ -298,7 +295,7 @@ class ItemSearch {
 std::unique_ptr<BeamReference> search(const Shape& s, const LanguageModel& model) {
   auto reference = std::make_unique<BeamReference>();
   for (std::int32_t b = 0; b < s.B; ++b) {
-    ItemSearch item(s, model.items[static_cast<std::size_t>(b)], b);
+    ItemSearch item(s, model.items[to_size(b)], b);
     item.run();
     reference->items.push_back(item.answer());
     reference->rows += item.rows();

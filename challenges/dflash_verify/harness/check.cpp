@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "language_model.h"
 #include "trusted.h"
@@ -29,7 +30,7 @@ void check_full_mask(const Shape& s, const DflashReference& r, BufferViews buffe
     for (std::int64_t j = 0; j < side; ++j) {
       const int expected = i < P   ? (j <= i ? 1 : 0)
                            : j < P ? 1
-                                   : r.sees[static_cast<std::size_t>((i - P) * n + j - P)];
+                                   : r.sees[to_size((i - P) * n + j - P)];
       if (M[i * side + j] == expected) continue;
       return fail(result, fmt::format("M[{},{}]: got {}, expected {} (the prefix has {} rows)", i,
                                       j, M[i * side + j], expected, P));
@@ -47,8 +48,8 @@ double widened(const Shape& s, const BufferView& o, std::size_t at) {
 // One query head of one node: its row of o and its lse.
 void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, std::size_t row,
                 RowJudge& o_judge, RowJudge& lse_judge) {
-  const auto D = static_cast<std::size_t>(s.D);
-  const auto keys = static_cast<double>(r.keys[row / static_cast<std::size_t>(s.Hq)]);
+  const auto D = to_size(s.D);
+  const auto keys = static_cast<double>(r.keys[row / to_size(s.Hq)]);
   const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
   // Scores may be in units of log 2, and dot products plain sums of D terms. The square root admits
   // plain sequential sums over all keys.
@@ -100,7 +101,7 @@ void check_item(const Shape& s, const DflashReference& r, BufferViews buffers, s
   }
   const std::int32_t* acc = buffers[kAccNode].as<std::int32_t>();
   for (std::int64_t i = s.cu[b]; i < s.cu[b + 1]; ++i) {
-    const std::int32_t expected = r.acc_node[static_cast<std::size_t>(i)];
+    const std::int32_t expected = r.acc_node[to_size(i)];
     if (acc[i] == expected) continue;
     return fail(result, fmt::format("acc_node of item {} at {}: got {}, expected {}", b,
                                     i - s.cu[b], acc[i], expected));
@@ -119,7 +120,7 @@ std::int32_t first_token(const Shape& s, BufferViews buffers, std::size_t b) {
 
 // All items share the target's distribution, which that of their first tokens must match.
 void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result) {
-  const auto V = static_cast<std::size_t>(s.V);
+  const auto V = to_size(s.V);
   const float* logits = buffers[accept::kRootLogits].as<float>();
   std::vector<double> p(V), seen(V, 0);
   double sum = 0, distance = 0;
@@ -131,7 +132,7 @@ void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result
     if (token < 0 || token >= s.V) {
       return fail(result, fmt::format("item {} emits {}, which is no token", b, token));
     }
-    seen[static_cast<std::size_t>(token)] += 1;
+    seen[to_size(token)] += 1;
   }
   for (std::size_t j = 0; j < V; ++j) {
     distance += std::abs(seen[j] / static_cast<double>(s.B()) - p[j] / sum) / 2;
@@ -161,11 +162,11 @@ void check_compact(const Shape& s, const DflashReference& r, BufferViews buffers
   using namespace compact;
   const auto* rows = buffers[kRows].as<std::int64_t>();
   const auto* n_acc = buffers[kNAcc].as<std::int32_t>();
-  const auto width = static_cast<std::size_t>(s.row_bytes);
+  const auto width = to_size(s.row_bytes);
   const std::byte* expected = r.kept.data();
   for (std::size_t b = 0; b < s.items.size(); ++b) {
-    for (std::size_t c = 0; c < static_cast<std::size_t>(s.caches); ++c) {
-      const std::int64_t first = rows[b * static_cast<std::size_t>(s.caches) + c];
+    for (std::size_t c = 0; c < to_size(s.caches); ++c) {
+      const std::int64_t first = rows[b * to_size(s.caches) + c];
       for (std::int64_t i = 0; i < s.items[b].P + n_acc[b]; ++i, expected += width) {
         const std::byte* got = buffers[kKv].as<std::byte>() + (first + i) * s.row_bytes;
         if (width == 0 || std::memcmp(got, expected, width) == 0) continue;

@@ -10,6 +10,7 @@
 #include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "language_model.h"
 #include "shared/score_levels.h"
 #include "trusted.h"
@@ -38,7 +39,7 @@ void write_tree(const Item& item, std::uint64_t seed, std::int32_t* parent) {
   if (item.script->contains("parent")) {
     const auto& explicit_parents = item.script->at("parent");
     for (std::int64_t i = 0; i < item.n; ++i) {
-      parent[i] = explicit_parents[static_cast<std::size_t>(i)];
+      parent[i] = explicit_parents[to_size(i)];
     }
     return;
   }
@@ -54,7 +55,7 @@ std::uint64_t item_seed(std::uint64_t seed, std::int64_t b) {
 void write_trees(const Shape& s, std::uint64_t seed, std::int32_t* parent) {
   if (parent == nullptr) return;
   for (std::int64_t b = 0; b < s.B(); ++b) {
-    const auto at = static_cast<std::size_t>(b);
+    const auto at = to_size(b);
     write_tree(s.items[at], item_seed(seed, b), parent + s.cu[at]);
   }
 }
@@ -172,14 +173,14 @@ AcceptInputs accept_inputs(BufferViews buffers) {
 
 float* logits_of(const Shape& s, const AcceptInputs& in, std::int64_t b, std::int64_t node) {
   if (node < 0) return in.root_logits + b * s.V;
-  return in.node_logits + (s.cu[static_cast<std::size_t>(b)] + node) * s.V;
+  return in.node_logits + (s.cu[to_size(b)] + node) * s.V;
 }
 
 // Noise with a peak. Rows are windows into one pool of noise, so that large inputs fill at memory
 // speed.
 class NoisePool {
  public:
-  NoisePool(std::uint64_t seed, std::int32_t V) : pool_(static_cast<std::size_t>(V) + kSpread) {
+  NoisePool(std::uint64_t seed, std::int32_t V) : pool_(to_size(V) + kSpread) {
     fill_normal(pool_, seed);
   }
   void row(float* out, std::int32_t V, Random& random) const {
@@ -194,18 +195,17 @@ class NoisePool {
 
 void script_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
                  const AcceptInputs& in) {
-  const Item& item = s.items[static_cast<std::size_t>(b)];
+  const Item& item = s.items[to_size(b)];
   const json& script = *item.script;
   const auto tokens = symbol_tokens(kSymbols, s.V, random);
   const auto token_of = [&](const json& symbol) { return tokens.at(symbol.get<std::size_t>()); };
   for (std::int64_t i = 0; i < item.n; ++i) {
-    in.token[s.cu[static_cast<std::size_t>(b)] + i] =
-        token_of(script.at("token")[static_cast<std::size_t>(i)]);
+    in.token[s.cu[to_size(b)] + i] = token_of(script.at("token")[to_size(i)]);
   }
   for (std::int64_t i = -1; i < item.n; ++i) {
     float* row = logits_of(s, in, b, i);
     noise.row(row, s.V, random);
-    const json& best = script.at("greedy")[static_cast<std::size_t>(i + 1)];
+    const json& best = script.at("greedy")[to_size(i + 1)];
     if (best.is_array()) {
       for (const json& symbol : best) row[token_of(symbol)] = kPeak;
     } else if (best.is_string()) {
@@ -239,17 +239,17 @@ void raise(std::int32_t winner, std::int32_t rival, float* row, std::int32_t V, 
 // one of its children; otherwise that child is the runner-up.
 void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool& noise,
                  const std::int32_t* parent, const AcceptInputs& in) {
-  const auto at = static_cast<std::size_t>(b);
+  const auto at = to_size(b);
   const Item& item = s.items[at];
   const double hit = item.script->value("hit", 0.8);
   const std::string right = item.script->value("right", "any");
   parent += s.cu[at];
   std::int32_t* token = in.token + s.cu[at];
-  std::vector<std::int32_t> best(static_cast<std::size_t>(item.n) + 1, -1);
+  std::vector<std::int32_t> best(to_size(item.n) + 1, -1);
   std::vector<std::int32_t> children(best.size(), 0);
   for (std::int64_t i = 0; i < item.n; ++i) {
     token[i] = static_cast<std::int32_t>(random.below(s.V));
-    const auto p = static_cast<std::size_t>(parent[i] + 1);
+    const auto p = to_size(parent[i] + 1);
     // Unless the script names one, every child is equally likely to be right (reservoir sampling).
     const bool chosen = right == "first"  ? children[p] == 0
                         : right == "last" ? true
@@ -258,7 +258,7 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
     if (chosen) best[p] = token[i];
   }
   for (std::int64_t i = -1; i < item.n; ++i) {
-    std::int32_t winner = best[static_cast<std::size_t>(i + 1)];
+    std::int32_t winner = best[to_size(i + 1)];
     auto rival = static_cast<std::int32_t>(random.below(s.V));
     if (winner < 0 || random.uniform() >= hit) {
       if (winner >= 0) rival = winner;
@@ -284,7 +284,7 @@ void random_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
 
 // softmax of normals with the given spread, as float.
 void random_distribution(float* out, std::int32_t V, std::uint64_t seed) {
-  fill_normal({out, static_cast<std::size_t>(V)}, seed, 0, 1.2f);
+  fill_normal({out, to_size(V)}, seed, 0, 1.2f);
   double sum = 0;
   for (std::int32_t j = 0; j < V; ++j) sum += std::exp(static_cast<double>(out[j]));
   for (std::int32_t j = 0; j < V; ++j) {
@@ -306,10 +306,10 @@ std::int32_t draw(const std::vector<double>& weights, double u) {
 class ChildTokens {
  public:
   ChildTokens(const Shape& s, const float* logits, const float* q)
-      : mode_(s.sampling), weights_(static_cast<std::size_t>(s.V)) {
+      : mode_(s.sampling), weights_(to_size(s.V)) {
     for (std::int32_t j = 0; j < s.V; ++j) {
       // Mode A: the target's own likeliest tokens, best first, as a good draft would have them.
-      weights_[static_cast<std::size_t>(j)] =
+      weights_[to_size(j)] =
           mode_ == DV_SAMPLE_TREE ? std::exp(static_cast<double>(logits[j])) : q[j];
     }
   }
@@ -322,7 +322,7 @@ class ChildTokens {
     } else {
       token = draw(weights_, random.uniform());
     }
-    if (mode_ != DV_SAMPLE_IID) weights_[static_cast<std::size_t>(token)] = 0;
+    if (mode_ != DV_SAMPLE_IID) weights_[to_size(token)] = 0;
     return token;
   }
 
@@ -334,7 +334,7 @@ class ChildTokens {
 // The target's logits after a context and, unless `q` is null, the distribution that its children
 // are drawn from.
 void random_context(const Shape& s, std::uint64_t seed, float* logits, float* q) {
-  fill_normal({logits, static_cast<std::size_t>(s.V)}, seed, 0, 1.5f);
+  fill_normal({logits, to_size(s.V)}, seed, 0, 1.5f);
   if (q != nullptr) random_distribution(q, s.V, seed + 1);
 }
 
@@ -346,7 +346,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   float* node_q = buffers[kNodeQ].as<float>();
   // `shared`: every item has the same two contexts, so that outputs can be counted together.
   const bool shared = spec.params.value("shared", false);
-  std::vector<float> common(static_cast<std::size_t>(4 * s.V));
+  std::vector<float> common(to_size(4 * s.V));
   float* const parts = common.data();
   for (int c = 0; c < 2; ++c) {
     random_context(s, substream(seed, c == 0 ? 7 : 8), parts + 2 * c * s.V,
@@ -355,12 +355,12 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
   fill_uniform(buffers[kUniform].span<float>(), substream(seed, 5), 0.0f, 1.0f);
   parallel_for(s.B(), 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      const auto at = static_cast<std::size_t>(b);
+      const auto at = to_size(b);
       const std::int64_t n = s.items[at].n;
       Random random(item_seed(substream(seed, 6), b));
       std::vector<ChildTokens> tokens;
       // Tokens are drawn from a distribution that is withheld from the call, which must be refused.
-      std::vector<float> unseen(static_cast<std::size_t>(s.V));
+      std::vector<float> unseen(to_size(s.V));
       for (std::int64_t i = -1; i < n; ++i) {
         float* logits = logits_of(s, in, b, i);
         float* const all = i < 0 ? root_q : node_q;
@@ -378,7 +378,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
       }
       for (std::int64_t i = 0; i < n; ++i) {
         const std::int32_t p = parent[s.cu[at] + i];
-        in.token[s.cu[at] + i] = tokens[static_cast<std::size_t>(p + 1)].next(random);
+        in.token[s.cu[at] + i] = tokens[to_size(p + 1)].next(random);
       }
       if (in.eos != nullptr) in.eos[b] = -1;
       if (in.budget != nullptr) in.budget[b] = 1 << 20;
@@ -389,7 +389,7 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
 // Shifts all logits of the items whose script says so. Neither the largest nor the softmax changes.
 void offset_logits(const Shape& s, const AcceptInputs& in) {
   for (std::int64_t b = 0; b < s.B(); ++b) {
-    const Item& item = s.items[static_cast<std::size_t>(b)];
+    const Item& item = s.items[to_size(b)];
     const float offset = item.script->value("offset", 0.0f);
     if (offset == 0) continue;
     for (std::int64_t i = -1; i < item.n; ++i) {
@@ -413,7 +413,7 @@ void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buffe
   parallel_for(s.B(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       Random random(item_seed(substream(seed, 6), b));
-      if (s.items[static_cast<std::size_t>(b)].script->contains("greedy")) {
+      if (s.items[to_size(b)].script->contains("greedy")) {
         script_item(s, b, random, noise, in);
       } else {
         random_item(s, b, random, noise, buffers[kParent].as<std::int32_t>(), in);

@@ -19,6 +19,7 @@
 #include "assay/challenge.h"
 #include "assay/random.h"
 #include "assay/secret.h"
+#include "assay/size.h"
 
 namespace assay::dflash_verify {
 
@@ -60,8 +61,7 @@ class LanguageModel {
 
   // The greedy token stands out by at least 0.25, which far exceeds any rounding.
   void logits(std::uint64_t row_state, float* out) const {
-    fill_uniform({out, static_cast<std::size_t>(V)}, drawn(row_state, 2), offset - 4.0f,
-                 offset + 3.5f);
+    fill_uniform({out, to_size(V)}, drawn(row_state, 2), offset - 4.0f, offset + 3.5f);
     out[greedy(row_state)] = offset + 3.75f;
   }
 
@@ -102,8 +102,8 @@ inline LanguageModel::Tree LanguageModel::draft(std::span<const std::int32_t> pr
     std::int32_t parent = i - 1;
     if (style == DraftStyle::binary) parent = (i + 2) / 2 - 2;
     if (style == DraftStyle::random) parent = static_cast<std::int32_t>(random.below(i + 1)) - 1;
-    const Context& before = parent < 0 ? root : contexts[static_cast<std::size_t>(parent)];
-    char& hit = root_and_nodes_hit[static_cast<std::size_t>(parent + 1)];
+    const Context& before = parent < 0 ? root : contexts[to_size(parent)];
+    char& hit = root_and_nodes_hit[to_size(parent + 1)];
     // Binary trees hide the right token behind a wrong first child.
     const bool may_hit = style != DraftStyle::binary || i % 2 == 1;
     const bool right = hit == 0 && may_hit && random.uniform() < hit_rate;
@@ -186,8 +186,8 @@ class ModelServer final : public CallbackServer {
 
   std::int32_t draft(const CallHeader& header, std::span<const std::byte> body,
                      std::span<std::byte> response) {
-    const auto n = static_cast<std::size_t>(header.n);
-    const auto room = static_cast<std::size_t>(model_.max_nodes);
+    const auto n = to_size(header.n);
+    const auto room = to_size(model_.max_nodes);
     if (header.n > model_.most_rows) return complain("draft: a prefix longer than any text");
     if (body.size() != n * sizeof(std::int32_t) || n == 0) return complain("draft: empty prefix");
     if (response.size() != sizeof(std::int32_t) * (1 + 2 * room)) return complain("draft: size");
@@ -204,11 +204,11 @@ class ModelServer final : public CallbackServer {
 
   std::int32_t verify(const CallHeader& header, std::span<const std::byte> body,
                       std::span<std::byte> response) {
-    const auto n = static_cast<std::size_t>(header.n), ldm = static_cast<std::size_t>(header.ldm);
+    const auto n = to_size(header.n), ldm = to_size(header.ldm);
     if (header.n > model_.most_rows) return complain("verify: more rows than a text can have");
     if (n == 0 || ldm * 64 < n) return complain("verify: no rows, or ldm too small");
     if (body.size() != n * 8 + n * ldm * 8 + n * 4) return complain("verify: size of the request");
-    if (response.size() != n * static_cast<std::size_t>(model_.V) * sizeof(float)) {
+    if (response.size() != n * to_size(model_.V) * sizeof(float)) {
       return complain("verify: size of the response");
     }
     const auto pos = copy<std::int64_t>(body, n);
@@ -228,14 +228,14 @@ class ModelServer final : public CallbackServer {
       if (later != 0) return complain("verify: a row sees a later one");
       if (!sees(i)) return complain("verify: a row does not see itself");
       fresh_.push_back(model_.state(token[i], pos[i], seen));
-      model_.logits(fresh_.back(), reinterpret_cast<float*>(response.data()) +
-                                       i * static_cast<std::size_t>(model_.V));
+      model_.logits(fresh_.back(),
+                    reinterpret_cast<float*>(response.data()) + i * to_size(model_.V));
     }
     return ASSAY_OK;
   }
 
   std::int32_t commit(const CallHeader& header, std::span<const std::byte> body) {
-    const auto n = static_cast<std::size_t>(header.n);
+    const auto n = to_size(header.n);
     if (n > fresh_.size()) return complain("commit: more rows than the last verify had");
     if (body.size() != n * sizeof(std::int64_t)) return complain("commit: size of the request");
     std::int64_t last = -1;
@@ -244,7 +244,7 @@ class ModelServer final : public CallbackServer {
         return complain("commit: rows that do not ascend or do not exist");
       }
       last = i;
-      cached_ += fresh_[static_cast<std::size_t>(i)];
+      cached_ += fresh_[to_size(i)];
     }
     fresh_.clear();
     return ASSAY_OK;

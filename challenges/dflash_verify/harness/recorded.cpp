@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::dflash_verify {
@@ -43,12 +44,11 @@ std::optional<Batch> batch_of(const RecordedCall& call, std::int32_t B, int pref
   Batch batch;
   batch.nodes = cu->back();
   const auto parents = recorded_values<std::int32_t>(call, parent_at, batch.nodes);
-  std::optional<std::vector<std::int64_t>> P(std::in_place, static_cast<std::size_t>(B), 1);
+  std::optional<std::vector<std::int64_t>> P(std::in_place, to_size(B), 1);
   if (prefixes >= 0) P = recorded_values<std::int64_t>(call, prefixes, B);
   if (!parents || !P) return std::nullopt;
   for (std::size_t b = 0; b < P->size(); ++b) {
-    const auto first = static_cast<std::size_t>((*cu)[b]),
-               end = static_cast<std::size_t>((*cu)[b + 1]);
+    const auto first = to_size((*cu)[b]), end = to_size((*cu)[b + 1]);
     const auto item = item_of((*P)[b], std::span(*parents).subspan(first, end - first));
     if (!item) return std::nullopt;
     batch.items.push_back(*item);
@@ -169,7 +169,7 @@ std::optional<json> compact_params(const RecordedCall& call, const Params& p) {
     const std::int64_t n = (*cu)[b + 1] - (*cu)[b], kept = (*n_acc)[b];
     if ((*P)[b] < 1 || (*P)[b] > kMostElements || kept < 0 || kept > n) return std::nullopt;
     for (std::int64_t j = 0; j < kept; ++j) {
-      const auto at = static_cast<std::size_t>((*cu)[b] + j);
+      const auto at = to_size((*cu)[b] + j);
       const std::int32_t least = j == 0 ? 0 : (*acc_node)[at - 1] + 1;
       if ((*acc_node)[at] < least || (*acc_node)[at] >= n) return std::nullopt;
     }
@@ -204,7 +204,7 @@ bool adopt_inputs(const Shape& s, BufferViews buffers) {
   if (s.entry == kAttention) {
     std::ranges::copy(s.rows, buffers[attention::kRows].as<std::int64_t>());
     const auto largest = [&](int handle) {
-      return largest_magnitude(buffers[static_cast<std::size_t>(handle)], s.dtype != ASSAY_F32);
+      return largest_magnitude(buffers[to_size(handle)], s.dtype != ASSAY_F32);
     };
     return attention_stays_finite(largest(attention::kQ), largest(attention::kK),
                                   largest(attention::kV), static_cast<double>(s.scale), s.D);
@@ -216,7 +216,7 @@ bool adopt_inputs(const Shape& s, BufferViews buffers) {
   if (s.entry != kAccept) return true;
   // NaN must be refused if it is read, and which rows are read depends on the answer.
   for (const int handle : {accept::kRootLogits, accept::kNodeLogits}) {
-    const auto logits = buffers[static_cast<std::size_t>(handle)].span<float>();
+    const auto logits = buffers[to_size(handle)].span<float>();
     if (std::ranges::any_of(logits, [](float x) { return std::isnan(x); })) return false;
   }
   return true;

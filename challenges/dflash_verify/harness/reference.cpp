@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "language_model.h"
 #include "shared/plain_sum.h"
 #include "trusted.h"
@@ -22,16 +23,15 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void mask_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
   const std::int32_t* parent = buffers[mask::kParent].as<std::int32_t>();
-  r.bits.assign(static_cast<std::size_t>(s.nodes() * s.ldm), 0);
-  r.depth.resize(static_cast<std::size_t>(s.nodes()));
-  r.pos.resize(static_cast<std::size_t>(s.nodes()));
+  r.bits.assign(to_size(s.nodes() * s.ldm), 0);
+  r.depth.resize(to_size(s.nodes()));
+  r.pos.resize(to_size(s.nodes()));
   for (std::size_t b = 0; b < s.items.size(); ++b) {
     for (std::int64_t i = 0; i < s.items[b].n; ++i) {
-      const auto node = static_cast<std::size_t>(s.cu[b] + i);
+      const auto node = to_size(s.cu[b] + i);
       std::int32_t depth = 0;
       for (std::int64_t a = i; a >= 0; a = parent[s.cu[b] + a], ++depth) {
-        r.bits[node * static_cast<std::size_t>(s.ldm) + static_cast<std::size_t>(a / 64)] |=
-            std::uint64_t{1} << (a % 64);
+        r.bits[node * to_size(s.ldm) + to_size(a / 64)] |= std::uint64_t{1} << (a % 64);
       }
       r.depth[node] = depth;
       r.pos[node] = s.items[b].P + depth - 1;
@@ -42,9 +42,9 @@ void mask_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
 void full_mask_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
   const std::int32_t* parent = buffers[full_mask::kParent].as<std::int32_t>();
   const std::int64_t n = s.nodes();
-  r.sees.assign(static_cast<std::size_t>(n * n), 0);
+  r.sees.assign(to_size(n * n), 0);
   for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t a = i; a >= 0; a = parent[a]) r.sees[static_cast<std::size_t>(i * n + a)] = 1;
+    for (std::int64_t a = i; a >= 0; a = parent[a]) r.sees[to_size(i * n + a)] = 1;
   }
 }
 
@@ -58,7 +58,7 @@ RowsF head_rows(const Shape& s, const void* data, std::int64_t heads, std::int64
     const std::int64_t at = ((first + i) * heads + head) * s.D;
     if (s.dtype == ASSAY_F32) {
       std::memcpy(out.row(i).data(), static_cast<const float*>(data) + at,
-                  static_cast<std::size_t>(s.D) * sizeof(float));
+                  to_size(s.D) * sizeof(float));
     } else {
       const auto* x = static_cast<const std::uint16_t*>(data) + at;
       for (std::int64_t d = 0; d < s.D; ++d) out(i, d) = bf16_to_float(x[d]);
@@ -178,17 +178,16 @@ class HeadReference {
   }
 
   void finish_row(std::int64_t row) {
-    const Tail& tail = tails_[static_cast<std::size_t>(row)];
+    const Tail& tail = tails_[to_size(row)];
     for (std::size_t i = 0; i < tail.p.size(); ++i) {
       const auto v = v_.row(P_ + tail.path[i]);
       o_.row(row) += tail.p[i] * v.cast<double>();
       scale_.row(row) += tail.p[i] * v.cast<double>().cwiseAbs();
       o32_.row(row) += tail.p32[i] * v;
     }
-    const bool poisoned = poisoned_[static_cast<std::size_t>(row)] != 0;
+    const bool poisoned = poisoned_[to_size(row)] != 0;
     for (std::int64_t d = 0; d < s_.D; ++d) {
-      const std::size_t at =
-          lse_index(row) * static_cast<std::size_t>(s_.D) + static_cast<std::size_t>(d);
+      const std::size_t at = lse_index(row) * to_size(s_.D) + to_size(d);
       r_.o[at] = poisoned ? NAN : o_(row, d) / tail.sum;
       r_.scale_o[at] = scale_(row, d) / tail.sum;
       r_.plain_o[at] = static_cast<double>(round_like(s_, o32_(row, d) / tail.sum32));
@@ -197,7 +196,7 @@ class HeadReference {
 
   std::size_t lse_index(std::int64_t row) const {
     const std::int64_t node = s_.cu[b_] + row % n_;
-    return static_cast<std::size_t>(node * s_.Hq + kv_head_ * group_ + row / n_);
+    return to_size(node * s_.Hq + kv_head_ * group_ + row / n_);
   }
 
   struct Tail {
@@ -225,9 +224,9 @@ class HeadReference {
 
 // The children of each node of one tree in ascending order; index 0 is the root.
 std::vector<std::vector<std::int32_t>> children_of(const std::int32_t* parent, std::int64_t n) {
-  std::vector<std::vector<std::int32_t>> children(static_cast<std::size_t>(n) + 1);
+  std::vector<std::vector<std::int32_t>> children(to_size(n) + 1);
   for (std::int64_t i = 0; i < n; ++i) {
-    children[static_cast<std::size_t>(parent[i] + 1)].push_back(static_cast<std::int32_t>(i));
+    children[to_size(parent[i] + 1)].push_back(static_cast<std::int32_t>(i));
   }
   return children;
 }
@@ -278,7 +277,7 @@ class Walk {
   }
 
   std::int32_t child_with(std::int32_t cur, std::int32_t token) const {
-    for (const std::int32_t c : children_[static_cast<std::size_t>(cur + 1)]) {
+    for (const std::int32_t c : children_[to_size(cur + 1)]) {
       if (token_[c] == token) return c;
     }
     return -1;
@@ -336,9 +335,9 @@ class Walk {
     }
     const float* given = row(accept::kRootQ, accept::kNodeQ, cur);
     std::vector<double> q(given, given + s_.V);
-    const auto& children = children_[static_cast<std::size_t>(cur + 1)];
+    const auto& children = children_[to_size(cur + 1)];
     for (std::size_t t = 0; t < children.size(); ++t) {
-      const auto x = static_cast<std::size_t>(token_[children[t]]);
+      const auto x = to_size(token_[children[t]]);
       const double threshold = uniform(step, t) * q[x];
       if (std::abs(threshold - p[x]) < slack_) unclear_ = true;
       if (threshold < p[x]) return {children[t], token_[children[t]]};
@@ -379,8 +378,7 @@ void compact_reference(const Shape& s, BufferViews buffers, DflashReference& r) 
   };
   for (std::size_t b = 0; b < s.items.size(); ++b) {
     for (std::int32_t c = 0; c < s.caches; ++c) {
-      const std::int64_t first =
-          rows[b * static_cast<std::size_t>(s.caches) + static_cast<std::size_t>(c)];
+      const std::int64_t first = rows[b * to_size(s.caches) + to_size(c)];
       for (std::int64_t i = 0; i < s.items[b].P; ++i) keep(first + i);
       for (std::int32_t j = 0; j < n_acc[b]; ++j) keep(first + s.items[b].P + acc[s.cu[b] + j]);
     }
@@ -408,8 +406,8 @@ void generate_reference(const CaseSpec& spec, BufferViews buffers, DflashReferen
       const std::int32_t token = r.text[emitted++];
       prefix.push_back(token);
       bonus = true;
-      for (const std::int32_t c : children[static_cast<std::size_t>(cur + 1)]) {
-        if (tree.token[static_cast<std::size_t>(c)] != token) continue;
+      for (const std::int32_t c : children[to_size(cur + 1)]) {
+        if (tree.token[to_size(c)] != token) continue;
         cur = c;
         bonus = false;
         break;
@@ -422,36 +420,35 @@ void generate_reference(const CaseSpec& spec, BufferViews buffers, DflashReferen
 }  // namespace
 
 void attention_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
-  const auto rows = static_cast<std::size_t>(s.nodes() * s.Hq);
+  const auto rows = to_size(s.nodes() * s.Hq);
   for (auto* values : {&r.lse, &r.plain_lse, &r.conditioning}) values->resize(rows);
   for (auto* values : {&r.o, &r.plain_o, &r.scale_o}) {
-    values->resize(rows * static_cast<std::size_t>(s.D));
+    values->resize(rows * to_size(s.D));
   }
   const std::int32_t* parent = buffers[attention::kParent].as<std::int32_t>();
   for (std::size_t b = 0; b < s.items.size(); ++b) {
     for (std::int64_t i = 0; i < s.items[b].n; ++i) {
       const std::int32_t up = parent[s.cu[b] + i];
-      r.keys.push_back(1 +
-                       (up < 0 ? s.items[b].P : r.keys[static_cast<std::size_t>(s.cu[b] + up)]));
+      r.keys.push_back(1 + (up < 0 ? s.items[b].P : r.keys[to_size(s.cu[b] + up)]));
     }
   }
   parallel_for(s.B() * s.Hkv, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto b = static_cast<std::size_t>(i / s.Hkv);
+      const auto b = to_size(i / s.Hkv);
       if (s.items[b].n > 0) HeadReference(s, buffers, b, i % s.Hkv, r).run();
     }
   });
 }
 
 void accept_reference(const Shape& s, BufferViews buffers, DflashReference& r) {
-  const auto B = static_cast<std::size_t>(s.B());
-  r.acc_node.assign(static_cast<std::size_t>(s.nodes()), -1);
+  const auto B = to_size(s.B());
+  r.acc_node.assign(to_size(s.nodes()), -1);
   r.n_acc.assign(B, 0);
   r.bonus.assign(B, -1);
   r.unclear.assign(B, 0);
   parallel_for(s.B(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      Walk(s, buffers, static_cast<std::size_t>(b)).run(r);
+      Walk(s, buffers, to_size(b)).run(r);
     }
   });
 }

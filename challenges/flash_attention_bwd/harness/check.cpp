@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -44,32 +45,32 @@ std::vector<Row> rows_of(const Problem& problem, const Output& out,
 
 void check_gradient(const Problem& problem, const Output& out, const std::vector<Gradient>& all,
                     BufferViews buffers, CheckResult& result) {
-  const BufferView& view = buffers[static_cast<std::size_t>(out.handle)];
+  const BufferView& view = buffers[to_size(out.handle)];
   const std::int32_t dtype = problem.p.dtype;
   RowJudge worst(out.name, {});
   std::mutex mutex;
   const std::vector<Row> rows = rows_of(problem, out, all);
-  parallel_for(
-      static_cast<std::int64_t>(rows.size()), 64, [&](std::int64_t begin, std::int64_t end) {
-        RowJudge mine(out.name, {});
-        std::vector<double> got(static_cast<std::size_t>(out.D));
-        for (std::int64_t row = begin; row < end; ++row) {
-          const auto& [gradient, n, at] = rows[static_cast<std::size_t>(row)];
-          const Gradient& g = *gradient;
-          for (std::int64_t d = 0; d < out.D; ++d)
-            got[static_cast<std::size_t>(d)] = attention::widen(dtype, view.data, at + d);
-          const double floor = out.rounding * g.factor[static_cast<std::size_t>(n)] * kEps32 +
-                               out.half_factor * attention::storage_eps(dtype);
-          RowJudge judge(out.name, {dtype == ASSAY_F32 ? 4.0 : out.half_factor, floor});
-          const auto part = [&, n = n](const attention::RowsD& m) {
-            return std::span<const double>(m.data() + n * out.D, got.size());
-          };
-          judge.row(row, got, part(g.expected), part(g.plain), part(g.scale));
-          mine.merge(judge);
-        }
-        const std::lock_guard lock(mutex);
-        worst.merge(mine);
-      });
+  parallel_for(static_cast<std::int64_t>(rows.size()), 64,
+               [&](std::int64_t begin, std::int64_t end) {
+                 RowJudge mine(out.name, {});
+                 std::vector<double> got(to_size(out.D));
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   const auto& [gradient, n, at] = rows[to_size(row)];
+                   const Gradient& g = *gradient;
+                   for (std::int64_t d = 0; d < out.D; ++d)
+                     got[to_size(d)] = attention::widen(dtype, view.data, at + d);
+                   const double floor = out.rounding * g.factor[to_size(n)] * kEps32 +
+                                        out.half_factor * attention::storage_eps(dtype);
+                   RowJudge judge(out.name, {dtype == ASSAY_F32 ? 4.0 : out.half_factor, floor});
+                   const auto part = [&, n = n](const attention::RowsD& m) {
+                     return std::span<const double>(m.data() + n * out.D, got.size());
+                   };
+                   judge.row(row, got, part(g.expected), part(g.plain), part(g.scale));
+                   mine.merge(judge);
+                 }
+                 const std::lock_guard lock(mutex);
+                 worst.merge(mine);
+               });
   worst.add_to(result);
   if (result.pass)
     attention::check_gaps(problem, out.stride, out.H, out.N, out.D, view, out.name, result);
@@ -81,10 +82,10 @@ void check_lse(const Problem& problem, const std::vector<Gradient>& all, const B
   RowJudge judge("lse", {});
   const fa_params& p = problem.p;
   for (std::int64_t row = 0; row < p.B * p.Hq * p.Nq; ++row) {
-    const Gradient& g = all[static_cast<std::size_t>(row / p.Nq)];
+    const Gradient& g = all[to_size(row / p.Nq)];
     const double lse = g.expected(row % p.Nq, 0), shift = std::isfinite(lse) ? 1 - lse : 0;
     const double size = std::isfinite(lse) ? std::abs(lse) : 0;
-    RowJudge mine("lse", {4.0, (g.factor[static_cast<std::size_t>(row % p.Nq)] + size) * kEps32});
+    RowJudge mine("lse", {4.0, (g.factor[to_size(row % p.Nq)] + size) * kEps32});
     const double got[] = {static_cast<double>(view.as<float>()[row]) + shift};
     const double expected[] = {lse + shift}, one[] = {1.0};
     mine.row(row, got, expected, expected, one);
@@ -102,7 +103,7 @@ void check_dbias(const Gradient& g, const BufferView& view, CheckResult& result)
     const auto part = [&](const attention::RowsD& m) {
       return std::span<const double>(m.data() + row * D, got.size());
     };
-    RowJudge mine("dbias", {4.0, g.factor[static_cast<std::size_t>(row)] * kEps32});
+    RowJudge mine("dbias", {4.0, g.factor[to_size(row)] * kEps32});
     mine.row(row, got, part(g.expected), part(g.plain), part(g.scale));
     judge.merge(mine);
   }

@@ -7,6 +7,7 @@
 #include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::flash_attention_bwd {
@@ -45,7 +46,7 @@ void forward(const Problem& problem, BufferViews buffers) {
           for (std::int64_t d = 0; d < p.Dv; ++d)
             set(problem, buffers[kO], out + d, static_cast<float>(o(i, d)));
           buffers[kLse].as<float>()[problem.lse_at(head.b, head.h, first + i)] =
-              static_cast<float>(tile.lse[static_cast<std::size_t>(i)]);
+              static_cast<float>(tile.lse[to_size(i)]);
         }
       }
     }
@@ -71,9 +72,9 @@ void generate_inputs(const CaseSpec& spec, const Problem& problem, std::uint64_t
     }
   }
   fill_normal(buffers[kDlse].span<float>(), substream(seed, 12));
-  const bool complete = std::ranges::none_of(
-      std::initializer_list<int>{kQ, kK, kV, kO, kLse},
-      [&](int h) { return buffers[static_cast<std::size_t>(h)].data == nullptr; });
+  const bool complete =
+      std::ranges::none_of(std::initializer_list<int>{kQ, kK, kV, kO, kLse},
+                           [&](int h) { return buffers[to_size(h)].data == nullptr; });
   if (complete && !is_chained(spec)) forward(problem, buffers);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "trusted.h"
 #include "util/reserved_memory.h"
 
@@ -34,8 +35,8 @@ class KeyHead {
         out_(out),
         b_(at / p_.Hkv),
         kv_(at % p_.Hkv),
-        dk_(out.dk[static_cast<std::size_t>(at)]),
-        dv_(out.dv[static_cast<std::size_t>(at)]) {}
+        dk_(out.dk[to_size(at)]),
+        dv_(out.dv[to_size(at)]) {}
 
   void run() {
     const std::int64_t keys = problem_.key_rows_of(b_);
@@ -59,12 +60,12 @@ class KeyHead {
     lse_ = buffers_[kLse].as<float>() + problem_.lse_at(b_, h, 0);
     dlse_ = buffers_[kDlse].bytes == 0 ? nullptr
                                        : buffers_[kDlse].as<float>() + problem_.lse_at(b_, h, 0);
-    dq_ = &out_.dq[static_cast<std::size_t>(b_ * p_.Hq + h)];
+    dq_ = &out_.dq[to_size(b_ * p_.Hq + h)];
     dq_->resize(rows, p_.D);
     plain_dq_ = RowsF::Zero(rows, p_.D);
     if (!out_.o.empty()) {
-      out_.o[static_cast<std::size_t>(b_ * p_.Hq + h)].resize(rows, p_.Dv);
-      out_.lse[static_cast<std::size_t>(b_ * p_.Hq + h)].resize(rows, 1);
+      out_.o[to_size(b_ * p_.Hq + h)].resize(rows, p_.Dv);
+      out_.lse[to_size(b_ * p_.Hq + h)].resize(rows, 1);
     }
     head_.finite = head_.finite && attention::tame(dout_);
     const std::int64_t step = attention::tile_rows(head_);
@@ -149,7 +150,7 @@ class KeyHead {
     for (Gradient& g : out_.dbias) {
       for (std::int64_t i = 0; i < tile_.rows; ++i) {
         const std::int64_t row = problem_.bias_row(b_, head_.h, tile_.first + i);
-        const attention::Range& r = tile_.range[static_cast<std::size_t>(i)];
+        const attention::Range& r = tile_.range[to_size(i)];
         for (std::int64_t j = r.lo; j < r.hi; ++j)
           body(i, j - tile_.lo, g, row, problem_.bias_column(j));
       }
@@ -159,7 +160,7 @@ class KeyHead {
   // o, and lse shifted to an expected value of 1 with scale 1 (if it is finite), because its rule
   // is one on absolute errors.
   void outputs_of_forward() {
-    const auto at = static_cast<std::size_t>(b_ * p_.Hq + head_.h);
+    const auto at = to_size(b_ * p_.Hq + head_.h);
     Gradient &o = out_.o[at], &lse = out_.lse[at];
     const RowsD v = head_.v.middleRows(tile_.lo, tile_.hi - tile_.lo).cast<double>();
     o.expected.middleRows(tile_.first, tile_.rows) = tile_.p * v;
@@ -168,9 +169,8 @@ class KeyHead {
         plain_o_.unaryExpr([&](float x) { return attention::round_like(p_.dtype, x); })
             .cast<double>();
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
-      const auto row = static_cast<std::size_t>(tile_.first + i);
-      lse.expected(tile_.first + i, 0) = lse.plain(tile_.first + i, 0) =
-          tile_.lse[static_cast<std::size_t>(i)];
+      const auto row = to_size(tile_.first + i);
+      lse.expected(tile_.first + i, 0) = lse.plain(tile_.first + i, 0) = tile_.lse[to_size(i)];
       lse.scale(tile_.first + i, 0) = 1;
       o.factor[row] = lse.factor[row] = dq_->factor[row];
     }
@@ -183,20 +183,19 @@ class KeyHead {
         static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
     const double base = 32 + 4 * std::log2(std::max(keys, 1.0)) + std::sqrt(keys) / 2;
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const auto at = to_size(i);
       const double lse = std::isfinite(tile_.lse[at]) ? std::abs(tile_.lse[at]) : 0;
       const double conditioning =
           std::isfinite(tile_.conditioning[at]) ? tile_.conditioning[at] : 0;
       const double factor = base + (6 + static_cast<double>(p_.D) / 16) * conditioning + 2 * lse;
-      dq_->factor[static_cast<std::size_t>(tile_.first + i)] = factor;
+      dq_->factor[to_size(tile_.first + i)] = factor;
       for (std::int64_t j = tile_.range[at].lo; j < tile_.range[at].hi; ++j) {
-        double& of_key = dk_.factor[static_cast<std::size_t>(j)];
+        double& of_key = dk_.factor[to_size(j)];
         of_key = std::max(of_key, factor);
       }
       for (Gradient& g : out_.dbias) {
         // One value may collect the pairs of all heads and items.
-        double& of_row =
-            g.factor[static_cast<std::size_t>(problem_.bias_row(b_, head_.h, tile_.first + i))];
+        double& of_row = g.factor[to_size(problem_.bias_row(b_, head_.h, tile_.first + i))];
         const auto pairs = static_cast<double>(p_.B * p_.Hq * p_.Nq * p_.Nk) /
                            static_cast<double>(g.expected.size());
         of_row = std::max(of_row, factor + 4 * std::log2(pairs) + std::sqrt(pairs) / 2);
@@ -228,7 +227,7 @@ void Gradient::resize(std::int64_t rows, std::int64_t D) {
   expected = RowsD::Zero(rows, D);
   plain = RowsD::Zero(rows, D);
   scale = RowsD::Constant(rows, D, kUnderflow);
-  factor.assign(static_cast<std::size_t>(rows), 32);
+  factor.assign(to_size(rows), 32);
 }
 
 std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool chained,
@@ -241,22 +240,22 @@ std::unique_ptr<BackwardReference> make_reference(const Problem& problem, bool c
   std::vector<float> lse;
   if (chained) {
     const std::int64_t elements = attention::span_of(p.so, p.B, p.Hq, p.Nq, p.Dv);
-    o = ReservedMemory(static_cast<std::size_t>(elements) * sizeof(float));
-    lse.resize(static_cast<std::size_t>(p.B * p.Hq * p.Nq));
+    o = ReservedMemory(to_size(elements) * sizeof(float));
+    lse.resize(to_size(p.B * p.Hq * p.Nq));
     buffers[kO] = {o.data(), o.bytes()};
     buffers[kLse] = {lse.data(), lse.size() * sizeof(float)};
     forward(problem, buffers);
-    reference->o.resize(static_cast<std::size_t>(p.B * p.Hq));
-    reference->lse.resize(static_cast<std::size_t>(p.B * p.Hq));
+    reference->o.resize(to_size(p.B * p.Hq));
+    reference->lse.resize(to_size(p.B * p.Hq));
   }
   if (problem.bias) {
     const fa_bias& bias = problem.bias_shape;
     reference->dbias.resize(1);
     reference->dbias[0].resize(bias.B * bias.Hq * bias.Nq, bias.Nk);
   }
-  reference->dq.resize(static_cast<std::size_t>(p.B * p.Hq));
-  reference->dk.resize(static_cast<std::size_t>(p.B * p.Hkv));
-  reference->dv.resize(static_cast<std::size_t>(p.B * p.Hkv));
+  reference->dq.resize(to_size(p.B * p.Hq));
+  reference->dk.resize(to_size(p.B * p.Hkv));
+  reference->dv.resize(to_size(p.B * p.Hkv));
   // All heads may add to the same bias value, so they run one after the other.
   const std::int64_t grain = problem.bias ? std::max<std::int64_t>(p.B * p.Hkv, 1) : 1;
   parallel_for(p.B * p.Hkv, grain, [&](std::int64_t begin, std::int64_t end) {

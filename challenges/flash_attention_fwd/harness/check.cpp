@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -34,9 +35,8 @@ class Checker {
   // C, plus the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2,
   // and dot products plain sums of D terms. The square root admits plain sums over all keys.
   double factor(const TileReference& t, std::int64_t i) const {
-    const auto keys =
-        static_cast<double>(std::max<std::int64_t>(t.keys[static_cast<std::size_t>(i)], 1));
-    const double conditioning = t.conditioning[static_cast<std::size_t>(i)];
+    const auto keys = static_cast<double>(std::max<std::int64_t>(t.keys[to_size(i)], 1));
+    const double conditioning = t.conditioning[to_size(i)];
     return 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
            (6 + static_cast<double>(problem_.p.D) / 16) *
                (std::isfinite(conditioning) ? conditioning : 0);
@@ -47,7 +47,7 @@ class Checker {
   // out.
   double equal_weights(const TileReference& t, std::int64_t i) const {
     constexpr std::int64_t kMost = 2048;
-    return static_cast<double>(std::min(t.keys[static_cast<std::size_t>(i)], kMost)) / 2;
+    return static_cast<double>(std::min(t.keys[to_size(i)], kMost)) / 2;
   }
 
   // With fp8 inputs, tensor cores keep about 14 bits of a score's sum. Rounding each weight to e4m3
@@ -55,13 +55,13 @@ class Checker {
   // bound, so passing does not depend on luck.
   double fp8_floor(const TileReference& t, std::int64_t i, double of_weights) const {
     if (!problem_.fp8) return 0;
-    const double conditioning = t.conditioning[static_cast<std::size_t>(i)];
+    const double conditioning = t.conditioning[to_size(i)];
     return of_weights + (std::isfinite(conditioning) ? conditioning : 0) * 0x1p-13;
   }
 
   void o_row(const TileReference& t, std::int64_t i, RowJudge& all) const {
     const fa_params& p = problem_.p;
-    const auto D = static_cast<std::size_t>(p.Dv);
+    const auto D = to_size(p.Dv);
     const std::int64_t at = problem_.query_at(p.so, t.b, t.h, t.first + i);
     thread_local std::vector<double> got;
     got.resize(D);
@@ -79,7 +79,7 @@ class Checker {
   }
 
   void lse_row(const TileReference& t, std::int64_t i, RowJudge& all) const {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = to_size(i);
     const std::int64_t row = row_number(t, i);
     const bool finite = std::isfinite(t.lse[at]);
     // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
@@ -111,7 +111,7 @@ CheckResult check_outputs(const Problem& problem, const ForwardReference& refere
   parallel_for(tiles, 1, [&](std::int64_t begin, std::int64_t end) {
     RowJudge my_o("o", {}), my_lse("lse", {});
     for (std::int64_t t = begin; t < end; ++t) {
-      checker.tile(reference.tiles[static_cast<std::size_t>(t)], my_o, my_lse);
+      checker.tile(reference.tiles[to_size(t)], my_o, my_lse);
     }
     const std::lock_guard lock(mutex);
     o.merge(my_o);

@@ -5,6 +5,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "shared/plain_sum.h"
 #include "trusted.h"
 
@@ -44,7 +45,7 @@ TileReference multiply(const Head& head, Tile& tile) {
   add_plain_product(tile.p32, v, plain);
   out.plain_o.resize(tile.rows, p.Dv);
   for (std::int64_t i = 0; i < tile.rows; ++i) {
-    const auto sum = static_cast<float>(tile.sum32[static_cast<std::size_t>(i)]);
+    const auto sum = static_cast<float>(tile.sum32[to_size(i)]);
     for (std::int64_t d = 0; d < p.Dv; ++d) {
       const float o = sum == 0 ? 0.0f : plain(i, d) / sum;
       out.plain_o(i, d) = static_cast<double>(attention::round_like(p.dtype, o));
@@ -63,7 +64,7 @@ std::unique_ptr<ForwardReference> make_reference(const CaseSpec& spec, const Pro
   const std::uint64_t secret = buffers[kSecret].as<std::uint64_t>()[0];
   const attention::Extras extras{buffers[kAlibi].as<float>(), buffers[kSink].as<float>(),
                                  buffers[kBias].as<float>(), buffers[kScales].as<float>()};
-  std::vector<std::vector<TileReference>> of_head(static_cast<std::size_t>(heads));
+  std::vector<std::vector<TileReference>> of_head(to_size(heads));
   parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
     Tile tile;
     for (std::int64_t at = begin; at < end; ++at) {
@@ -74,7 +75,7 @@ std::unique_ptr<ForwardReference> make_reference(const CaseSpec& spec, const Pro
         const auto number = static_cast<std::uint64_t>(at * problem.p.Nq + first);
         if (substream(secret, number) % sample != 0) continue;
         attention::make_tile(head, first, std::min(step, head.queries - first), nullptr, tile);
-        of_head[static_cast<std::size_t>(at)].push_back(multiply(head, tile));
+        of_head[to_size(at)].push_back(multiply(head, tile));
       }
     }
   });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "assay/error.h"
+#include "assay/size.h"
 #include "shared/recorded.h"
 #include "trusted.h"
 
@@ -67,8 +68,8 @@ const float* row_values(const Shape& s, const void* logits, std::int64_t row,
                         std::vector<float>& scratch) {
   if (s.dtype == ASSAY_F32) return static_cast<const float*>(logits) + row * s.ld;
   const auto* x = static_cast<const std::uint16_t*>(logits) + row * s.ld;
-  scratch.resize(static_cast<std::size_t>(s.V));
-  for (std::int64_t j = 0; j < s.V; ++j) scratch[static_cast<std::size_t>(j)] = bf16_to_float(x[j]);
+  scratch.resize(to_size(s.V));
+  for (std::int64_t j = 0; j < s.V; ++j) scratch[to_size(j)] = bf16_to_float(x[j]);
   return scratch.data();
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -43,7 +44,7 @@ class Checker {
            2 * std::log2(std::max<double>(static_cast<double>(s_.V), 2))) {}
 
   void row(std::int64_t r, std::vector<float>& scratch, Worst& worst) const {
-    const RowReference& expected = reference_.rows[static_cast<std::size_t>(r)];
+    const RowReference& expected = reference_.rows[to_size(r)];
     const std::int32_t* idx = reference_.idx.data() + r * s_.K;
     const std::int32_t* got_idx = buffers_[kIdx].as<std::int32_t>() + r * s_.K;
     for (std::int32_t k = 0; k < s_.K; ++k) {

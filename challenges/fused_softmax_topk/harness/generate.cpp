@@ -10,6 +10,7 @@
 #include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "shared/drawn_rows.h"
 #include "trusted.h"
 
@@ -25,15 +26,14 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 void plant_winners(std::span<float> x, std::int64_t first, std::int64_t stride, std::int64_t count,
                    Random& random) {
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(to_size(count));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = 8.0f + 0.0625f * static_cast<float>(i);
   for (std::size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1],
-              values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(values[i - 1], values[to_size(random.below(static_cast<std::int64_t>(i)))]);
   }
   for (std::int64_t i = 0; i < count && first + i * stride < n; ++i) {
-    x[static_cast<std::size_t>(first + i * stride)] = values[static_cast<std::size_t>(i)];
+    x[to_size(first + i * stride)] = values[to_size(i)];
   }
 }
 
@@ -43,8 +43,8 @@ void scatter(std::span<float> x, std::int64_t count, float value, Random& random
   std::iota(columns.begin(), columns.end(), 0);
   for (std::int64_t i = 0; i < count && i < static_cast<std::int64_t>(x.size()); ++i) {
     const auto j = i + random.below(static_cast<std::int64_t>(x.size()) - i);
-    std::swap(columns[static_cast<std::size_t>(i)], columns[static_cast<std::size_t>(j)]);
-    x[static_cast<std::size_t>(columns[static_cast<std::size_t>(i)])] = value;
+    std::swap(columns[to_size(i)], columns[to_size(j)]);
+    x[to_size(columns[to_size(i)])] = value;
   }
 }
 
@@ -58,8 +58,8 @@ void part_winners(std::span<float> x, std::int64_t K) {
   std::nth_element(columns.begin(), columns.begin() + count - 1, columns.end(), larger);
   std::sort(columns.begin(), columns.begin() + count, larger);
   for (std::ptrdiff_t i = count - 2; i >= 0; --i) {
-    const float below = x[columns[static_cast<std::size_t>(i) + 1]];
-    float& value = x[columns[static_cast<std::size_t>(i)]];
+    const float below = x[columns[to_size(i) + 1]];
+    float& value = x[columns[to_size(i)]];
     if (!(value > below)) value = std::nextafter(below, kInf);
   }
 }
@@ -84,7 +84,7 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
       const float most = *std::ranges::max_element(x);
       const std::int64_t first = random.below(std::max<std::int64_t>(n - K, 1));
       for (std::int64_t i = 0; i < std::min<std::int64_t>(K, n); ++i)
-        x[static_cast<std::size_t>(first + i)] = most + static_cast<float>(random.uniform(0, 2));
+        x[to_size(first + i)] = most + static_cast<float>(random.uniform(0, 2));
     }
   } else if (kind == "uniform") {
     fill_uniform(x, seed, data.at("lo"), data.at("hi"));
@@ -107,11 +107,11 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
     const float start = static_cast<float>(random.uniform(-1, 1));
     for (std::int64_t j = 0; j < n; ++j) {
       const auto k = static_cast<float>(kind == "ascending" ? j : n - 1 - j);
-      x[static_cast<std::size_t>(j)] = start + k * 0.000244140625f;
+      x[to_size(j)] = start + k * 0.000244140625f;
     }
   } else if (kind == "spike") {
     normal();
-    x[static_cast<std::size_t>(data.at("last").get<bool>() ? n - 1 : 0)] = 80;
+    x[to_size(data.at("last").get<bool>() ? n - 1 : 0)] = 80;
   } else if (kind == "constant") {
     std::fill(x.begin(), x.end(), data.value("value", 0.0f) + static_cast<float>(random.below(16)));
   } else if (kind == "integers") {  // ties everywhere
@@ -139,19 +139,18 @@ void fill_row(const CaseSpec& spec, std::int64_t row, std::int32_t K, std::span<
     const std::int64_t finite = data.at("finite"), half = n / 2;
     for (std::int64_t i = 0; i < finite; ++i) {
       const std::int64_t part = half / finite, j = half + i * part + random.below(part);
-      x[static_cast<std::size_t>(j)] = static_cast<float>(random.normal());
+      x[to_size(j)] = static_cast<float>(random.normal());
     }
     // Every other row has a NaN before the finite values.
-    if (data.value("nan", false) && row % 2 == 1)
-      x[static_cast<std::size_t>(random.below(half))] = kNan;
+    if (data.value("nan", false) && row % 2 == 1) x[to_size(random.below(half))] = kNan;
   } else if (kind == "long_tail") {  // one spike, then equal logits, none of which changes its sum
     const float level = static_cast<float>(random.below(16));
     std::fill(x.begin(), x.end(), level);
     x[0] = level + data.at("height").get<float>();
   } else if (kind == "poisoned_rows") {  // rows 1 and 3 hold a NaN, row 5 +inf
     normal();
-    if (row % 8 == 1 || row % 8 == 3) x[static_cast<std::size_t>(random.below(n))] = kNan;
-    if (row % 8 == 5) x[static_cast<std::size_t>(random.below(n))] = kInf;
+    if (row % 8 == 1 || row % 8 == 3) x[to_size(random.below(n))] = kNan;
+    if (row % 8 == 5) x[to_size(random.below(n))] = kInf;
   } else {
     throw Error(fmt::format("fused_softmax_topk: unknown data kind '{}'", kind));
   }
@@ -166,18 +165,17 @@ void generate(const CaseSpec& spec, std::uint64_t seed, BufferViews buffers) {
   if (buffers[kLogits].bytes == 0) return;
   const bool bf16 = s.dtype == ASSAY_BF16;
   parallel_for(s.rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> widened(bf16 ? static_cast<std::size_t>(s.V) : 0);
+    std::vector<float> widened(bf16 ? to_size(s.V) : 0);
     for (std::int64_t r = begin; r < end; ++r) {
       const std::uint64_t row_seed = substream(seed, static_cast<std::uint64_t>(r));
       if (!bf16) {
         float* x = buffers[kLogits].as<float>() + r * s.ld;
-        if (s.V > 0) fill_row(spec, r, s.K, {x, static_cast<std::size_t>(s.V)}, row_seed);
+        if (s.V > 0) fill_row(spec, r, s.K, {x, to_size(s.V)}, row_seed);
         for (std::int64_t j = s.V; j < s.filled_columns(); ++j) x[j] = padding_value(j);
       } else {
         std::uint16_t* x = buffers[kLogits].as<std::uint16_t>() + r * s.ld;
         if (s.V > 0) fill_row(spec, r, s.K, widened, row_seed);
-        for (std::int64_t j = 0; j < s.V; ++j)
-          x[j] = float_to_bf16(widened[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = 0; j < s.V; ++j) x[j] = float_to_bf16(widened[to_size(j)]);
         for (std::int64_t j = s.V; j < s.filled_columns(); ++j)
           x[j] = float_to_bf16(padding_value(j));
       }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::fused_softmax_topk {
@@ -93,13 +94,13 @@ RowReference examine(const Shape& s, const float* x) {
 
 std::unique_ptr<TopKReference> make_reference(const Shape& s, const void* logits) {
   auto reference = std::make_unique<TopKReference>();
-  reference->rows.resize(static_cast<std::size_t>(s.rows));
-  reference->idx.resize(static_cast<std::size_t>(s.rows * s.K));
+  reference->rows.resize(to_size(s.rows));
+  reference->idx.resize(to_size(s.rows * s.K));
   parallel_for(s.rows, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> scratch;
     for (std::int64_t r = begin; r < end; ++r) {
       const float* x = row_values(s, logits, r, scratch);
-      RowReference& row = reference->rows[static_cast<std::size_t>(r)];
+      RowReference& row = reference->rows[to_size(r)];
       row = examine(s, x);
       std::int32_t* idx = reference->idx.data() + r * s.K;
       if (row.poisoned) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::kv_cache {
@@ -167,8 +168,7 @@ class KvCache final : public Challenge {
     const double row = c.D + (c.Dv > 0 ? c.Dv : c.D);
     const std::int64_t *slots = script.pool.data() + op.pool, *cu = slots + op.n;
     for (std::int64_t b = 0; b < op.n; ++b) {
-      const auto length =
-          model.sequence(slots[b]).layers[static_cast<std::size_t>(op.layer)].length;
+      const auto length = model.sequence(slots[b]).layers[to_size(op.layer)].length;
       const auto rows = static_cast<double>(cu[b + 1] - cu[b]), keys = static_cast<double>(length);
       const double pairs = rows * keys - rows * (rows - 1) / 2;
       work.bytes += script.params.element_bytes * row * (keys * c.n_kv + rows * c.n_q);

@@ -10,6 +10,7 @@
 
 #include "assay/parallel.h"
 #include "assay/poison.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -43,9 +44,7 @@ bool fits(Expect e, std::int64_t status) {
   return status == ASSAY_EINVAL || status == ASSAY_ESTATE;
 }
 
-bool untouched(const void* data, std::int64_t bytes) {
-  return is_unwritten(data, static_cast<std::size_t>(bytes));
-}
+bool untouched(const void* data, std::int64_t bytes) { return is_unwritten(data, to_size(bytes)); }
 
 class Checker {
  public:
@@ -105,7 +104,7 @@ class Checker {
   }
 
   const std::byte* element(int buffer, std::int64_t at) const {
-    return buffers_[static_cast<std::size_t>(buffer)].as<std::byte>() + at * p_.element_bytes;
+    return buffers_[to_size(buffer)].as<std::byte>() + at * p_.element_bytes;
   }
 
   // A call that fails must leave its outputs untouched.
@@ -115,8 +114,7 @@ class Checker {
       return untouched(element(buffer, at), elements * p_.element_bytes);
     };
     if (is_attention(op.kind)) {
-      const std::int64_t rows =
-          std::max<std::int64_t>(0, r_.pool[static_cast<std::size_t>(op.pool + 2 * op.n)]);
+      const std::int64_t rows = std::max<std::int64_t>(0, r_.pool[to_size(op.pool + 2 * op.n)]);
       const auto* lse = buffers_[kLse].as<float>() + std::max<std::int64_t>(0, op.lse_at);
       const bool lse_clean = op.lse_at < 0 || untouched(lse, rows * c.n_q * 4);
       if (!lse_clean || !clean(kO, op.o_at, rows * c.n_q * c.Dv)) return reject_touched(op);
@@ -230,8 +228,7 @@ class Checker {
   void compare_read(const Op& op, const char* what, const std::byte* expected, const std::byte* got,
                     std::int64_t elements) {
     if (p_.config[op.cache].quant == 0) {
-      if (std::memcmp(expected, got, static_cast<std::size_t>(elements * p_.element_bytes)) == 0)
-        return;
+      if (std::memcmp(expected, got, to_size(elements * p_.element_bytes)) == 0) return;
       return reject(op, fmt::format("{} differs from what was appended", what));
     }
     double error = 0, norm = 0;
@@ -284,9 +281,9 @@ class Checker {
   void check_head(const Op& op, const Attended& a, std::int64_t row, std::int64_t head,
                   RowJudge& o_judge, RowJudge& lse_judge) const {
     const kvc_config& c = p_.config[op.cache];
-    const auto Dv = static_cast<std::size_t>(c.Dv);
-    const auto at = static_cast<std::size_t>(row * c.n_q + head);
-    const double keys = std::max(1.0, static_cast<double>(a.keys[static_cast<std::size_t>(row)]));
+    const auto Dv = to_size(c.Dv);
+    const auto at = to_size(row * c.n_q + head);
+    const double keys = std::max(1.0, static_cast<double>(a.keys[to_size(row)]));
     // The square root admits plain sequential sums over all keys.
     const double bound = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + 4 * a.conditioning[at];
     const bool f32 = p_.element_bytes == 4;

@@ -5,6 +5,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "script_builder.h"
 #include "shared/score_levels.h"
 
@@ -28,8 +29,8 @@ void add_outliers(const json& j, const kvc_config& c, std::uint64_t seed, const 
   std::vector<std::int64_t> at;
   for (std::int64_t i = 0; i < channels; ++i) at.push_back(i * part + random.below(part));
   const auto scale = [&](std::span<float> x, float by) {
-    for (std::size_t row = 0; row < x.size(); row += static_cast<std::size_t>(D)) {
-      for (const std::int64_t d : at) x[row + static_cast<std::size_t>(d)] *= by;
+    for (std::size_t row = 0; row < x.size(); row += to_size(D)) {
+      for (const std::int64_t d : at) x[row + to_size(d)] *= by;
     }
   };
   scale(k.span<float>(), factor);
@@ -54,12 +55,11 @@ void raise_scores(const Params& p, std::uint64_t seed, const BufferView& k, cons
   const kvc_config& c = p.config[0];
   attention::ScoreLevels levels(seed, c.n_kv, c.D, p.scale);
   std::int64_t at = 0;
-  for (std::span<float> keys = k.span<float>(); !keys.empty();
-       keys = keys.subspan(static_cast<std::size_t>(c.D)))
+  for (std::span<float> keys = k.span<float>(); !keys.empty(); keys = keys.subspan(to_size(c.D)))
     levels.key(at++ % c.n_kv, keys.data());
   at = 0;
   for (std::span<float> queries = q.span<float>(); !queries.empty();
-       queries = queries.subspan(static_cast<std::size_t>(c.D)))
+       queries = queries.subspan(to_size(c.D)))
     levels.query(at++ % c.n_q / (c.n_q / c.n_kv), queries.data());
 }
 
@@ -81,7 +81,7 @@ void generate_inputs(const CaseSpec& spec, std::uint64_t seed, BufferViews buffe
   store(buffers[kOps], s.ops);
   store(buffers[kPool], s.pool);
   for (const int buffer : {kK, kV, kQ, kLaterK, kLaterV, kLaterQ}) {
-    fill_floats(buffers[static_cast<std::size_t>(buffer)], s.params.element_bytes,
+    fill_floats(buffers[to_size(buffer)], s.params.element_bytes,
                 substream(seed, static_cast<std::uint64_t>(buffer)));
   }
   if (spec.params.contains("outliers")) {

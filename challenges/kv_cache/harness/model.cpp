@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "assay/error.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::kv_cache {
@@ -30,7 +31,7 @@ std::int64_t Sequence::longest() const {
   return most;
 }
 
-Model::Model(const Params& p) : params_(p), sequences_(static_cast<std::size_t>(p.variables)) {}
+Model::Model(const Params& p) : params_(p), sequences_(to_size(p.variables)) {}
 
 bool Model::alive(std::int64_t variable, std::int64_t cache) const {
   if (variable < 0 || variable >= params_.variables) return false;
@@ -41,7 +42,7 @@ bool Model::alive(std::int64_t variable, std::int64_t cache) const {
 std::int64_t Model::live_sequences(std::int64_t cache) const { return live_[cache]; }
 
 void Model::put(std::int64_t variable, Sequence sequence) {
-  Sequence& place = sequences_[static_cast<std::size_t>(variable)];
+  Sequence& place = sequences_[to_size(variable)];
   if (place.alive) --live_[place.cache];
   place = std::move(sequence);
   if (place.alive) ++live_[place.cache];
@@ -50,7 +51,7 @@ void Model::put(std::int64_t variable, Sequence sequence) {
 std::int64_t Model::tokens(std::int64_t cache, std::int64_t layer) const {
   std::int64_t sum = 0;
   for (const Sequence& s : sequences_) {
-    if (s.alive && s.cache == cache) sum += s.layers[static_cast<std::size_t>(layer)].length;
+    if (s.alive && s.cache == cache) sum += s.layers[to_size(layer)].length;
   }
   return sum;
 }
@@ -161,7 +162,7 @@ bool Model::has_memory_for(std::int64_t cache, std::int64_t tokens) const {
 Expect Model::append(const Op& op, const std::int64_t* pool) {
   const kvc_config& c = config(op.cache);
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
-  const auto layer = static_cast<std::size_t>(op.layer);
+  const auto layer = to_size(op.layer);
   for (std::int64_t b = 0; b < op.n; ++b) {
     const std::int64_t length = sequence(slots[b]).layers[layer].length;
     if (length + cu[b + 1] - cu[b] > c.max_len) return Expect::full;
@@ -169,9 +170,9 @@ Expect Model::append(const Op& op, const std::int64_t* pool) {
   if (tokens(op.cache, op.layer) + cu[op.n] > c.max_tokens) return Expect::full;
   if (!has_memory_for(op.cache, cu[op.n])) return Expect::no_memory;
   for (std::int64_t b = 0; b < op.n; ++b) {
-    sequences_[static_cast<std::size_t>(slots[b])].layers[layer].append(
-        {op.phase, op.k_at + cu[b] * c.n_kv * c.D, op.v_at + cu[b] * c.n_kv * c.Dv,
-         cu[b + 1] - cu[b]});
+    sequences_[to_size(slots[b])].layers[layer].append({op.phase, op.k_at + cu[b] * c.n_kv * c.D,
+                                                        op.v_at + cu[b] * c.n_kv * c.Dv,
+                                                        cu[b + 1] - cu[b]});
   }
   return Expect::success;
 }
@@ -181,7 +182,7 @@ Expect Model::fork(const Op& op) {
   const kvc_config& c = config(op.cache);
   if (live_sequences(op.cache) >= c.max_seqs) return Expect::full;
   for (std::int64_t l = 0; l < c.n_layers; ++l) {
-    const std::int64_t more = sequence(op.var).layers[static_cast<std::size_t>(l)].length;
+    const std::int64_t more = sequence(op.var).layers[to_size(l)].length;
     if (tokens(op.cache, l) + more > c.max_tokens) return Expect::full;
   }
   put(op.other, sequence(op.var));
@@ -206,7 +207,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       s.alive = true;
       s.cache = op.cache;
       const History empty{{}, 0, std::int64_t{c.n_kv} * c.D, std::int64_t{c.n_kv} * c.Dv};
-      s.layers.assign(static_cast<std::size_t>(c.n_layers), empty);
+      s.layers.assign(to_size(c.n_layers), empty);
       put(op.var, std::move(s));
       return Expect::success;
     }
@@ -216,7 +217,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       return Expect::success;
     case kTruncate: {
       if (!alive(op.var, op.cache)) return Expect::invalid;
-      Sequence& s = sequences_[static_cast<std::size_t>(op.var)];
+      Sequence& s = sequences_[to_size(op.var)];
       if (op.a < 0 || op.a > s.longest()) return Expect::invalid;
       for (History& h : s.layers) h.truncate(op.a);
       return Expect::success;
@@ -240,7 +241,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
     case kRead: {
       if (!alive(op.var, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
         return Expect::invalid;
-      const History& h = sequence(op.var).layers[static_cast<std::size_t>(op.layer)];
+      const History& h = sequence(op.var).layers[to_size(op.layer)];
       const bool range = op.a >= 0 && op.a <= op.b && op.b <= h.length;
       return range && (op.flags & (kNullK | kNullV)) == 0 ? Expect::success : Expect::invalid;
     }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/size.h"
 #include "script_builder.h"
 
 namespace assay::kv_cache {
@@ -54,7 +55,7 @@ bool is_batch(std::int64_t kind) { return kind == kAppend || is_attention(kind);
 template <class T>
 bool take(std::span<const std::byte>& from, std::int64_t count, std::vector<T>& to) {
   if (count < 0 || static_cast<std::uint64_t>(count) > from.size() / sizeof(T)) return false;
-  to.resize(static_cast<std::size_t>(count));
+  to.resize(to_size(count));
   if (count > 0) std::memcpy(to.data(), from.data(), to.size() * sizeof(T));
   from = from.subspan(to.size() * sizeof(T));
   return true;
@@ -214,7 +215,7 @@ class Writer {
     return each_entry(r, [&](const std::string& slot, std::size_t b) {
       text += fmt::format(" {}=", slot);
       for (std::int64_t i = r.cu[b]; i < r.cu[b + 1]; ++i)
-        text += fmt::format("{}{}", i == r.cu[b] ? "" : ".", r.parent[static_cast<std::size_t>(i)]);
+        text += fmt::format("{}{}", i == r.cu[b] ? "" : ".", r.parent[to_size(i)]);
       return true;
     });
   }
@@ -272,8 +273,7 @@ bool faults_are_single(const Script& script) {
     std::int64_t held = 0;  // tokens of the fullest layer
     for (std::int32_t l = 0; l < c.n_layers; ++l) held = std::max(held, model.tokens(0, l));
     if (model.apply(op, script.pool.data()) != Expect::invalid) continue;
-    const std::int64_t more =
-        op.kind == kAppend ? script.pool[static_cast<std::size_t>(op.pool + 2 * op.n)] : held;
+    const std::int64_t more = op.kind == kAppend ? script.pool[to_size(op.pool + 2 * op.n)] : held;
     const bool full = held + more > std::min(c.max_len, c.max_tokens);
     if (op.kind == kAppend && full) return false;
     if (op.kind == kNew && crowded) return false;
@@ -316,7 +316,7 @@ bool adopt_inputs(const CaseSpec& spec, BufferViews buffers) {
   std::ranges::copy(script.pool, buffers[kPool].as<std::int64_t>());
   const Params& p = script.params;
   const auto largest = [&](int handle) {
-    return largest_magnitude(buffers[static_cast<std::size_t>(handle)], p.element_bytes == 2);
+    return largest_magnitude(buffers[to_size(handle)], p.element_bytes == 2);
   };
   return attention_stays_finite(largest(kQ), largest(kK), largest(kV), static_cast<double>(p.scale),
                                 p.config[0].D);

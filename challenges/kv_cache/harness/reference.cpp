@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "shared/plain_sum.h"
 #include "trusted.h"
 
@@ -92,14 +93,13 @@ class HeadReference {
   void place_nodes() {
     for (std::int64_t i = 0; i < n_; ++i) {
       const std::int64_t parent = parent_ == nullptr ? i - 1 : parent_[i];
-      position_.push_back(parent < 0 ? length_ - n_
-                                     : position_[static_cast<std::size_t>(parent)] + 1);
+      position_.push_back(parent < 0 ? length_ - n_ : position_[to_size(parent)] + 1);
     }
   }
 
   std::int64_t position_of_key(std::int64_t key) const {
     const std::int64_t node = key - (length_ - n_);
-    return parent_ == nullptr || node < 0 ? key : position_[static_cast<std::size_t>(node)];
+    return parent_ == nullptr || node < 0 ? key : position_[to_size(node)];
   }
 
   bool is_ancestor_or_self(std::int64_t node, std::int64_t row) const {
@@ -108,7 +108,7 @@ class HeadReference {
   }
 
   bool visible(std::int64_t key, std::int64_t row) const {
-    const std::int64_t at = position_[static_cast<std::size_t>(row)], key_at = position_of_key(key);
+    const std::int64_t at = position_[to_size(row)], key_at = position_of_key(key);
     if (parent_ == nullptr
             ? key > at
             : key >= length_ - n_ && !is_ancestor_or_self(key - (length_ - n_), row)) {
@@ -118,7 +118,7 @@ class HeadReference {
   }
 
   std::size_t index(std::int64_t row) const {
-    return static_cast<std::size_t>((first_ + row % n_) * c_.n_q + head_ * group_ + row / n_);
+    return to_size((first_ + row % n_) * c_.n_q + head_ * group_ + row / n_);
   }
 
   // Turns scores into weights relative to the row's maximum; invisible keys have weight 0.
@@ -149,7 +149,7 @@ class HeadReference {
     row_sum_(row) = sum;
     plain_sum_(row) = sum32;
     const std::size_t at = index(row);
-    out_.keys[static_cast<std::size_t>(first_ + row % n_)] = keys;
+    out_.keys[to_size(first_ + row % n_)] = keys;
     out_.lse[at] = keys > 0 ? max + std::log(sum) : -kInf;
     out_.plain_lse[at] = keys > 0 ? static_cast<double>(max32 + std::log(sum32)) : -kInf;
     out_.conditioning[at] = static_cast<double>(std::abs(p_.scale) * q_.row(row).norm() * largest);
@@ -163,8 +163,7 @@ class HeadReference {
     for (std::int64_t row = 0; row < q_.rows(); ++row) {
       const bool any = row_sum_(row) > 0;
       for (std::int64_t d = 0; d < c_.Dv; ++d) {
-        const std::size_t at =
-            index(row) * static_cast<std::size_t>(c_.Dv) + static_cast<std::size_t>(d);
+        const std::size_t at = index(row) * to_size(c_.Dv) + to_size(d);
         out_.o[at] = any ? o(row, d) / row_sum_(row) : 0;
         out_.scale_o[at] = any ? scale(row, d) / row_sum_(row) : 0;
         const float plain = any ? o32(row, d) / plain_sum_(row) : 0;
@@ -193,17 +192,17 @@ std::unique_ptr<Attended> attention(const Params& p, BufferViews buffers, const 
   const std::int64_t *slots = pool + op.pool, *cu = slots + op.n;
   auto out = std::make_unique<Attended>();
   out->rows = cu[op.n];
-  const auto heads = static_cast<std::size_t>(out->rows * c.n_q);
+  const auto heads = to_size(out->rows * c.n_q);
   for (auto* per_head : {&out->lse, &out->plain_lse, &out->conditioning}) per_head->resize(heads);
   for (auto* per_element : {&out->o, &out->plain_o, &out->scale_o}) {
-    per_element->resize(heads * static_cast<std::size_t>(c.Dv));
+    per_element->resize(heads * to_size(c.Dv));
   }
-  out->keys.resize(static_cast<std::size_t>(out->rows));
+  out->keys.resize(to_size(out->rows));
   parallel_for(op.n * c.n_kv, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t b = i / c.n_kv, rows = cu[b + 1] - cu[b];
       if (rows == 0) continue;
-      const History& history = model.sequence(slots[b]).layers[static_cast<std::size_t>(op.layer)];
+      const History& history = model.sequence(slots[b]).layers[to_size(op.layer)];
       const std::int64_t* parent = op.kind == kAttendTree ? cu + op.n + 1 + cu[b] : nullptr;
       HeadReference(p, buffers, op, history, cu[b], rows, i % c.n_kv, parent, *out).run();
     }
@@ -223,8 +222,7 @@ Expected expectation(const Params& p, const Model& model, const Op& op) {
   switch (op.kind) {
     case kLen: {
       const bool known = model.alive(op.var, op.cache) && op.layer >= 0 && op.layer < c.n_layers;
-      e.length =
-          known ? model.sequence(op.var).layers[static_cast<std::size_t>(op.layer)].length : -1;
+      e.length = known ? model.sequence(op.var).layers[to_size(op.layer)].length : -1;
       break;
     }
     case kBytes:
@@ -253,7 +251,7 @@ std::unique_ptr<KvReference> make_reference(const Params& p, BufferViews buffers
       e.attended = attention(p, buffers, model, op, r->pool.data());
     }
     if (op.kind == kRead && status == Expect::success) {
-      e.read = model.sequence(op.var).layers[static_cast<std::size_t>(op.layer)].slice(op.a, op.b);
+      e.read = model.sequence(op.var).layers[to_size(op.layer)].slice(op.a, op.b);
     }
     r->expected.push_back(std::move(e));
   }

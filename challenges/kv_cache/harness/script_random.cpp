@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "assay/random.h"
+#include "assay/size.h"
 #include "script_builder.h"
 
 namespace assay::kv_cache {
@@ -15,8 +16,7 @@ using nlohmann::json;
 template <class T>
 void shuffle(std::vector<T>& items, Random& random) {
   for (std::size_t i = items.size(); i > 1; --i) {
-    std::swap(items[i - 1],
-              items[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(items[i - 1], items[to_size(random.below(static_cast<std::int64_t>(i)))]);
   }
 }
 
@@ -49,9 +49,9 @@ class RandomScript {
   Script padded(Script s) const {
     const kvc_config& c = s.params.config[0];
     // A statement takes at most two operations per layer; a batch names each sequence at most once.
-    const auto n_ops = static_cast<std::size_t>(2 * c.n_layers * steps_ + 3 * most_ + 3);
+    const auto n_ops = to_size(2 * c.n_layers * steps_ + 3 * most_ + 3);
     s.ops.resize(n_ops, Op{});
-    s.pool.resize(n_ops * static_cast<std::size_t>(2 * most_ + 1), 0);
+    s.pool.resize(n_ops * to_size(2 * most_ + 1), 0);
     s.k[0] = tokens_ * c.n_kv * c.D;
     s.v[0] = tokens_ * c.n_kv * c.Dv;
     s.q[0] = rows_ * c.n_q * c.D;
@@ -62,10 +62,10 @@ class RandomScript {
     return s;
   }
 
-  std::int64_t any() { return live_[static_cast<std::size_t>(random_.below(std::ssize(live_)))]; }
+  std::int64_t any() { return live_[to_size(random_.below(std::ssize(live_)))]; }
 
   std::int64_t length(std::int64_t v, std::int64_t layer) const {
-    return builder_.model().sequence(v).layers[static_cast<std::size_t>(layer)].length;
+    return builder_.model().sequence(v).layers[to_size(layer)].length;
   }
 
   void step() {
@@ -89,7 +89,7 @@ class RandomScript {
 
   std::int64_t take_idle() {
     const auto at = random_.below(std::ssize(idle_));
-    std::swap(idle_[static_cast<std::size_t>(at)], idle_.back());
+    std::swap(idle_[to_size(at)], idle_.back());
     const std::int64_t v = idle_.back();
     idle_.pop_back();
     live_.push_back(v);
@@ -103,7 +103,7 @@ class RandomScript {
   }
 
   void close() {
-    const auto at = static_cast<std::size_t>(random_.below(std::ssize(live_)));
+    const auto at = to_size(random_.below(std::ssize(live_)));
     const std::int64_t v = live_[at];
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(at));
     idle_.push_back(v);
@@ -136,7 +136,7 @@ class RandomScript {
   std::vector<std::int64_t> some() {
     std::vector<std::int64_t> all = live_;
     shuffle(all, random_);
-    all.resize(static_cast<std::size_t>(1 + random_.below(std::ssize(all))));
+    all.resize(to_size(1 + random_.below(std::ssize(all))));
     return all;
   }
 
@@ -227,8 +227,7 @@ Script compile_ragged(const CaseSpec& spec, std::uint64_t seed) {
   };
   builder.create(0, 0);
   for (std::int64_t i = 0; i < n; ++i) builder.open(0, i, 0);
-  builder.append(0, 0, batch([&](std::int64_t v) { return lengths[static_cast<std::size_t>(v)]; }),
-                 0);
+  builder.append(0, 0, batch([&](std::int64_t v) { return lengths[to_size(v)]; }), 0);
   builder.next_phase();
   for (std::int64_t i = 0; i < steps; ++i) {
     const Entries one = batch([](std::int64_t) { return 1; });

@@ -10,6 +10,7 @@
 
 #include "../worker/call.h"
 #include "assay/challenge.h"
+#include "assay/size.h"
 
 namespace assay::kv_cache {
 
@@ -47,9 +48,7 @@ class Model {
 
   Expect apply(const Op&, const std::int64_t* pool);
 
-  const Sequence& sequence(std::int64_t variable) const {
-    return sequences_[static_cast<std::size_t>(variable)];
-  }
+  const Sequence& sequence(std::int64_t variable) const { return sequences_[to_size(variable)]; }
   bool alive(std::int64_t variable, std::int64_t cache) const;
   std::int64_t live_sequences(std::int64_t cache) const;
   std::int64_t tokens(std::int64_t cache, std::int64_t layer) const;
@@ -61,7 +60,7 @@ class Model {
   Expect check_trees(const Op&, const std::int64_t* pool) const;
   Expect check_shared(const Op&, const std::int64_t* pool) const;
   const History& history(const Op& op, std::int64_t variable) const {
-    return sequence(variable).layers[static_cast<std::size_t>(op.layer)];
+    return sequence(variable).layers[to_size(op.layer)];
   }
   Expect append(const Op&, const std::int64_t* pool);
   Expect fork(const Op&);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "trusted.h"
 
@@ -38,8 +39,7 @@ void check_matrix(const CaseSpec& spec, const Shape& s, const Gradients& g, Buff
                  RowJudge judge(name, rule);
                  RowResult row(s.D);
                  for (std::int64_t r = begin; r < end; ++r) {
-                   const bool unspecified =
-                       !std::isfinite(g.rstd[static_cast<std::size_t>(r)]) && s.eps == 0;
+                   const bool unspecified = !std::isfinite(g.rstd[to_size(r)]) && s.eps == 0;
                    if (unspecified) continue;  // var + eps == 0
                    make(s, g, buffers, r, row);
                    round_plain(s, row);

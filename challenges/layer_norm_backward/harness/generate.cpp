@@ -9,6 +9,7 @@
 #include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 #include "shared/drawn_rows.h"
 #include "trusted.h"
 
@@ -22,28 +23,27 @@ template <class Row>
 void fill_matrix(const Shape& s, const BufferView& view, Row row) {
   if (view.bytes == 0) return;
   const bool bf16 = s.dtype == ASSAY_BF16;
-  parallel_for(
-      s.rows, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(s.D, 1)),
-      [&](std::int64_t begin, std::int64_t end) {
-        std::vector<float> buffer(bf16 ? static_cast<std::size_t>(s.D) : 0);
-        for (std::int64_t r = begin; r < end; ++r) {
-          if (!bf16) {
-            row(r, std::span<float>(view.as<float>() + r * s.D, static_cast<std::size_t>(s.D)));
-            continue;
-          }
-          row(r, std::span<float>(buffer));
-          std::uint16_t* out = view.as<std::uint16_t>() + r * s.D;
-          for (std::int64_t i = 0; i < s.D; ++i)
-            out[i] = float_to_bf16(buffer[static_cast<std::size_t>(i)]);
-        }
-      });
+  parallel_for(s.rows, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(s.D, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::vector<float> buffer(bf16 ? to_size(s.D) : 0);
+                 for (std::int64_t r = begin; r < end; ++r) {
+                   if (!bf16) {
+                     row(r, std::span<float>(view.as<float>() + r * s.D, to_size(s.D)));
+                     continue;
+                   }
+                   row(r, std::span<float>(buffer));
+                   std::uint16_t* out = view.as<std::uint16_t>() + r * s.D;
+                   for (std::int64_t i = 0; i < s.D; ++i)
+                     out[i] = float_to_bf16(buffer[to_size(i)]);
+                 }
+               });
 }
 
 void x_values(const json& data, std::int64_t r, std::span<float> x, std::uint64_t seed) {
   const std::string kind = data.value("kind", "normal");
   const float mean = data.value("mean", 0.0f), sigma = data.value("sigma", 1.0f);
   if (kind == "ramp") {
-    const auto phase = static_cast<std::size_t>(seed % 64);
+    const auto phase = to_size(seed % 64);
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = mean + sigma * static_cast<float>((i + phase) % x.size());
     return;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::layer_norm_backward {
@@ -36,7 +37,7 @@ float blocked_sum32(std::int64_t n, Term term) {
 
 void row_statistics(const Shape& s, const float* x, std::int64_t r, Gradients& g) {
   const auto D = static_cast<double>(s.D);
-  const auto i = static_cast<std::size_t>(r);
+  const auto i = to_size(r);
   const bool centred = s.mode != kRms;
   double sum = 0, squares = 0;
 #pragma omp simd reduction(+ : sum)
@@ -63,7 +64,7 @@ constexpr std::int64_t kRowsTogether = 4;  // per visit of the column sums
 // Column sums over some rows.
 struct Partial {
   explicit Partial(std::int64_t D)
-      : dgamma(static_cast<std::size_t>(D)),
+      : dgamma(to_size(D)),
         dbeta(dgamma),
         dgamma_scale(dgamma),
         dbeta_scale(dgamma),
@@ -85,7 +86,7 @@ void add_rows(const Gradients& g, std::int64_t first, const float* const* x, con
     float mean32, rstd32;
   } rows[kRows];
   for (int k = 0; k < kRows; ++k) {
-    const auto i = static_cast<std::size_t>(first + k);
+    const auto i = to_size(first + k);
     const double share = kMeanShare * (1 + std::abs(g.mean[i]) * g.rstd[i]);
     rows[k] = {x[k], dy[k], g.mean[i], g.rstd[i], share, g.mean32[i], g.rstd32[i]};
   }
@@ -129,27 +130,20 @@ void add_to(const Partial& p, Gradients& g) {
 }  // namespace
 
 RowResult::RowResult(std::int64_t D)
-    : x(static_cast<std::size_t>(D)),
-      dy(x),
-      dres(x),
-      got(x.size()),
-      expected(got),
-      plain(got),
-      scale(got) {}
+    : x(to_size(D)), dy(x), dres(x), got(x.size()), expected(got), plain(got), scale(got) {}
 
 const float* row_values(const Shape& s, BufferViews buffers, int handle, std::int64_t r,
                         std::vector<float>& scratch) {
-  const BufferView& view = buffers[static_cast<std::size_t>(handle)];
+  const BufferView& view = buffers[to_size(handle)];
   if (s.dtype == ASSAY_F32) return view.as<float>() + r * s.D;
   const std::uint16_t* row = view.as<std::uint16_t>() + r * s.D;
-  for (std::int64_t i = 0; i < s.D; ++i)
-    scratch[static_cast<std::size_t>(i)] = bf16_to_float(row[i]);
+  for (std::int64_t i = 0; i < s.D; ++i) scratch[to_size(i)] = bf16_to_float(row[i]);
   return scratch.data();
 }
 
 std::unique_ptr<Gradients> make_reference(const Shape& s, BufferViews buffers) {
   auto g = std::make_unique<Gradients>();
-  const auto rows = static_cast<std::size_t>(s.rows), D = static_cast<std::size_t>(s.D);
+  const auto rows = to_size(s.rows), D = to_size(s.D);
   for (auto* v : {&g->mean, &g->rstd}) v->resize(rows);
   for (auto* v : {&g->mean32, &g->rstd32}) v->resize(rows);
   for (auto* v :
@@ -170,8 +164,8 @@ std::unique_ptr<Gradients> make_reference(const Shape& s, BufferViews buffers) {
         const std::int64_t n = std::min(kRowsTogether, block_end - r);
         const float *x[kRowsTogether], *dy[kRowsTogether];
         for (std::int64_t k = 0; k < n; ++k) {
-          x[k] = row_values(s, buffers, kX, r + k, scratch[static_cast<std::size_t>(2 * k)]);
-          dy[k] = row_values(s, buffers, kDy, r + k, scratch[static_cast<std::size_t>(2 * k + 1)]);
+          x[k] = row_values(s, buffers, kX, r + k, scratch[to_size(2 * k)]);
+          dy[k] = row_values(s, buffers, kDy, r + k, scratch[to_size(2 * k + 1)]);
           row_statistics(s, x[k], r + k, *g);
         }
         if (n == kRowsTogether) {
@@ -199,7 +193,7 @@ std::unique_ptr<Gradients> make_reference(const Shape& s, BufferViews buffers) {
 
 void dx_row(const Shape& s, const Gradients& g, BufferViews buffers, std::int64_t r,
             RowResult& row) {
-  const auto i = static_cast<std::size_t>(r);
+  const auto i = to_size(r);
   const float* gamma = buffers[kGamma].as<float>();
   const float* x = row_values(s, buffers, kX, r, row.x);
   const float* dy = row_values(s, buffers, kDy, r, row.dy);
@@ -246,7 +240,7 @@ void dx_row(const Shape& s, const Gradients& g, BufferViews buffers, std::int64_
 
 void y_row(const Shape& s, const Gradients& g, BufferViews buffers, std::int64_t r,
            RowResult& row) {
-  const auto i = static_cast<std::size_t>(r);
+  const auto i = to_size(r);
   const float* x = row_values(s, buffers, kX, r, row.x);
   const float *gamma = buffers[kGamma].as<float>(), *beta = buffers[kBeta].as<float>();
   const double condition = mean_condition(g.mean[i], g.rstd[i]);

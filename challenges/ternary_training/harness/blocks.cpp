@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::ternary_training {
@@ -12,7 +13,7 @@ std::vector<MatrixSize> matrices_of(const tt_config& c) {
   if (blob_size(c) == 0) return {};
   const std::int64_t d = c.d, wide = std::int64_t{c.Hq} * c.hd, narrow = std::int64_t{c.Hkv} * c.hd,
                      ff = c.ff;
-  std::vector<MatrixSize> all(static_cast<std::size_t>(2 - c.tied), {c.V, d});
+  std::vector<MatrixSize> all(to_size(2 - c.tied), {c.V, d});
   for (int l = 0; l < c.L; ++l) {
     all.insert(all.end(),
                {{wide, d}, {narrow, d}, {narrow, d}, {d, wide}, {ff, d}, {ff, d}, {d, ff}});

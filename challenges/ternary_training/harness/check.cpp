@@ -8,6 +8,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "assay/size.h"
 #include "assay/tolerance.h"
 #include "real_text.h"
 #include "trusted.h"
@@ -52,7 +53,7 @@ void check_rows(const char* name, ToleranceRule rule, std::span<const float> got
   RowJudge judge(name, rule);
   for (const Row& row : rows) {
     const auto n = row.expected.size();
-    const auto from = got.subspan(static_cast<std::size_t>(row.index) * n, n);
+    const auto from = got.subspan(to_size(row.index) * n, n);
     judge.row(row.index, std::vector<double>(from.begin(), from.end()), row.expected, row.plain,
               row.scale);
   }
@@ -62,7 +63,7 @@ void check_rows(const char* name, ToleranceRule rule, std::span<const float> got
 void check_logits(const Shape& s, double c, const TernReference& r, BufferViews buffers,
                   CheckResult& result) {
   const auto got = buffers[logits::kLogits].span<float>();
-  const auto V = static_cast<std::size_t>(s.call.config.V);
+  const auto V = to_size(s.call.config.V);
   RowJudge judge("logits", {4.0, c * kEps32});
   for (std::size_t at = 0; at < r.logits.size(); at += V) {
     const std::span<const double> expected(r.logits.data() + at, V),
@@ -92,15 +93,15 @@ void check_generation(const CaseSpec& spec, const Shape& s, BufferViews buffers,
   std::string why_not;
   const auto model = decode_blob(c, buffers[kBlob].span<std::uint8_t>(), why_not);
   if (model == nullptr) return fail(result, why_not);
-  const auto V = static_cast<std::size_t>(c.V), T = static_cast<std::size_t>(c.T);
+  const auto V = to_size(c.V), T = to_size(c.T);
   std::vector<double> logits(T * V);
   double worst = 0;
-  for (std::size_t doc = 0; doc < static_cast<std::size_t>(s.call.n_docs); ++doc) {
+  for (std::size_t doc = 0; doc < to_size(s.call.n_docs); ++doc) {
     std::vector<std::uint16_t> tokens;
     std::vector<bool> generated;
     for (const int part : {kTokens, kGenerated, kMoreTokens, kMoreGenerated}) {
-      const auto all = buffers[static_cast<std::size_t>(part)].span<std::uint16_t>();
-      const std::size_t n = all.size() / static_cast<std::size_t>(s.call.n_docs);
+      const auto all = buffers[to_size(part)].span<std::uint16_t>();
+      const std::size_t n = all.size() / to_size(s.call.n_docs);
       for (const std::uint16_t token : all.subspan(doc * n, n)) {
         if (token >= V)
           return fail(result,
@@ -261,8 +262,8 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   if (held_out.empty()) return;
   const auto cost = token_costs(*model, s.call.config, held_out);
   if (!text_file(spec).empty()) return check_text(s, cost, buffers, result);
-  const Loss loss = loss_of(r, cost, buffers[train::kKind].span<std::uint8_t>(),
-                            static_cast<std::size_t>(s.call.config.T));
+  const Loss loss =
+      loss_of(r, cost, buffers[train::kKind].span<std::uint8_t>(), to_size(s.call.config.T));
   if (!std::isfinite(loss.mean)) return fail(result, "the model's loss is not finite");
   add_metrics(r, loss, result);
   const double mean_closure =

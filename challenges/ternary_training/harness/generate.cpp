@@ -7,6 +7,7 @@
 
 #include "assay/error.h"
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "real_text.h"
 #include "trusted.h"
 
@@ -23,7 +24,7 @@ void write_documents(const Language& language, std::uint64_t seed, std::int64_t 
   parallel_for(n, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       Random random(substream(seed, static_cast<std::uint64_t>(i)));
-      language.write(random, {{tokens.as<std::uint16_t>() + i * T, static_cast<std::size_t>(T)},
+      language.write(random, {{tokens.as<std::uint16_t>() + i * T, to_size(T)},
                               cost != nullptr ? cost + i * T : nullptr,
                               kind != nullptr ? kind + i * T : nullptr});
     }
@@ -80,7 +81,7 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
     fill_signed(0);
   } else if (kind == "outlier") {
     fill_signed(1);
-    w[static_cast<std::size_t>(random.below(128))] = 50;
+    w[to_size(random.below(128))] = 50;
   } else {
     throw Error(fmt::format("ternary_training: unknown weights '{}'", kind));
   }
@@ -133,9 +134,9 @@ void random_blocks(Random& random, double sigma, std::span<std::uint8_t> out) {
 
 // Gives each row its own magnitude, from 1/4 to 4, so that no fixed point suits them all.
 void draw_magnitudes(Random& random, std::int64_t width, std::span<float> rows) {
-  for (; !rows.empty(); rows = rows.subspan(static_cast<std::size_t>(width))) {
+  for (; !rows.empty(); rows = rows.subspan(to_size(width))) {
     const auto factor = static_cast<float>(std::exp2(random.uniform(-2, 2)));
-    for (float& x : rows.first(static_cast<std::size_t>(width))) x *= factor;
+    for (float& x : rows.first(to_size(width))) x *= factor;
   }
 }
 
@@ -163,11 +164,9 @@ void random_tokens(Random& random, std::int64_t V, std::span<std::uint16_t> toke
 
 // A legal model; `layers` is the deviation of the matrices after embedding and head.
 void random_blob(Random& random, const tt_config& c, double layers, std::span<std::uint8_t> blob) {
-  const std::size_t norms =
-      static_cast<std::size_t>(c.L) * static_cast<std::size_t>(2 * c.d + 2 * c.hd) +
-      static_cast<std::size_t>(c.d);
+  const std::size_t norms = to_size(c.L) * to_size(2 * c.d + 2 * c.hd) + to_size(c.d);
   const std::size_t matrices = blob.size() - 4 * norms;
-  const auto embeddings = static_cast<std::size_t>((2 - c.tied) * block_bytes(c.V, c.d));
+  const auto embeddings = to_size((2 - c.tied) * block_bytes(c.V, c.d));
   random_blocks(random, 0.1, blob.first(embeddings));
   random_blocks(random, layers, blob.first(matrices).subspan(embeddings));
   for (std::size_t i = 0; i < norms; ++i) {
@@ -187,7 +186,7 @@ void fill_dense(const Shape& s, const json& params, Random& random, BufferViews 
   const bool packing = s.entry == kPackDense;
   const std::int64_t n = block_bytes(s.call.rows, s.call.cols) / kBlockBytes;
   if (buffers[dense::kFrom].bytes == 0) return;
-  std::vector<std::uint8_t> blocks(static_cast<std::size_t>(n * kBlockBytes));
+  std::vector<std::uint8_t> blocks(to_size(n * kBlockBytes));
   random_blocks(random, 1.0, blocks);
   for (std::int64_t b = 0; b < n; ++b) {
     std::uint8_t* block = blocks.data() + b * kBlockBytes;

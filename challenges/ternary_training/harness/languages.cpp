@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "assay/error.h"
+#include "assay/size.h"
 
 namespace assay::ternary_training {
 namespace {
@@ -16,10 +17,10 @@ namespace {
 using nlohmann::json;
 
 std::vector<std::uint16_t> shuffled(std::int64_t n, std::int64_t first, Random& random) {
-  std::vector<std::uint16_t> v(static_cast<std::size_t>(n));
+  std::vector<std::uint16_t> v(to_size(n));
   std::iota(v.begin(), v.end(), static_cast<std::uint16_t>(first));
   for (std::size_t i = v.size(); i > 1; --i) {
-    std::swap(v[i - 1], v[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+    std::swap(v[i - 1], v[to_size(random.below(static_cast<std::int64_t>(i)))]);
   }
   return v;
 }
@@ -28,7 +29,7 @@ std::vector<std::uint16_t> shuffled(std::int64_t n, std::int64_t first, Random& 
 std::size_t draw(const std::vector<double>& cumulative, Random& random) {
   const double u = random.uniform() * cumulative.back();
   const auto it = std::upper_bound(cumulative.begin(), cumulative.end(), u);
-  return std::min(static_cast<std::size_t>(it - cumulative.begin()), cumulative.size() - 1);
+  return std::min(to_size(it - cumulative.begin()), cumulative.size() - 1);
 }
 
 // Cumulative; the probability of a rank falls as that power of it.
@@ -56,7 +57,7 @@ std::vector<std::vector<double>> class_chain(std::int64_t classes, Random& rando
     double sum = 0;
     std::vector<double>& row = rows.emplace_back();
     for (const std::uint16_t t : to)
-      row.push_back(sum += std::exp2(-halvings[(f + t) % static_cast<std::size_t>(classes)]));
+      row.push_back(sum += std::exp2(-halvings[(f + t) % to_size(classes)]));
   }
   return rows;
 }
@@ -115,14 +116,13 @@ class Grammar final : public Language {
 
   // Words by the class of the preceding one.
   std::vector<std::vector<double>> transitions() const override {
-    const auto classes = static_cast<std::size_t>(classes_);
-    std::vector<std::vector<double>> rows(
-        classes, std::vector<double>(static_cast<std::size_t>(classes_ * words_)));
+    const auto classes = to_size(classes_);
+    std::vector<std::vector<double>> rows(classes, std::vector<double>(to_size(classes_ * words_)));
     for (std::size_t from = 0; from < classes; ++from) {
       for (std::size_t to = 0; to < classes; ++to) {
         const std::vector<std::uint16_t>& words = ranked_[from * classes + to];
         for (std::size_t rank = 0; rank < words.size(); ++rank) {
-          rows[from][words[rank] - static_cast<std::size_t>(first_word())] =
+          rows[from][words[rank] - to_size(first_word())] =
               probability(next_class_[from], to) * probability(zipf_, rank);
         }
       }
@@ -166,7 +166,7 @@ class Grammar final : public Language {
     const auto names = shuffled(names_, first_name(), random);
     s.defined.assign(names.begin(), names.begin() + defined_);
     for (std::int64_t i = 0; i < defined_; ++i) {
-      out.put(s.defined[static_cast<std::size_t>(i)], 1 / static_cast<double>(names_ - i), kWord);
+      out.put(s.defined[to_size(i)], 1 / static_cast<double>(names_ - i), kWord);
     }
   }
 
@@ -176,10 +176,10 @@ class Grammar final : public Language {
   }
 
   void word(Random& random, State& s, double p, Writer& out) const {
-    const auto from = static_cast<std::size_t>(s.last_class);
+    const auto from = to_size(s.last_class);
     const std::size_t to = draw(next_class_[from], random), rank = draw(zipf_, random);
     p *= probability(next_class_[from], to) * probability(zipf_, rank);
-    out.put(ranked_[from * static_cast<std::size_t>(classes_) + to][rank], p, kWord);
+    out.put(ranked_[from * to_size(classes_) + to][rank], p, kWord);
     s.last_class = static_cast<std::int64_t>(to);
   }
 
@@ -212,7 +212,7 @@ class Lag final : public Language {
       const std::int64_t image = free ? -1 : image_[document.tokens[i - lag_]];
       const bool noisy = free || random.uniform() < noise_;
       const std::int64_t token = noisy ? ranked_[draw(by_rank_, random)] : image;
-      const double by_chance = frequency_[static_cast<std::size_t>(token)];
+      const double by_chance = frequency_[to_size(token)];
       const double p = free ? by_chance : noise_ * by_chance + (token == image ? 1 - noise_ : 0);
       out.put(token, p, kWord);
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::ternary_training {
@@ -60,8 +61,7 @@ class Transformer final : public Model {
   using V = Vector<Scalar>;
 
  public:
-  Transformer(const tt_config& c, Reader<Scalar>& in)
-      : c_(c), layers_(static_cast<std::size_t>(c.L)) {
+  Transformer(const tt_config& c, Reader<Scalar>& in) : c_(c), layers_(to_size(c.L)) {
     embedding_ = in.matrix(c.V, c.d);
     if (!c.tied) head_ = in.matrix(c.V, c.d);
     for (Layer& l : layers_) {
@@ -173,7 +173,7 @@ std::vector<double> all_logits(const Transformer<Scalar>& model, const Shape& s,
                                BufferViews buffers) {
   const tt_config& c = s.call.config;
   const std::int64_t per_doc = std::int64_t{c.T} * c.V;
-  std::vector<double> out(static_cast<std::size_t>(s.call.n_docs * per_doc));
+  std::vector<double> out(to_size(s.call.n_docs * per_doc));
   for (std::int64_t i = 0; i < s.call.n_docs; ++i) {
     model.logits(buffers[logits::kDocs].as<std::uint16_t>() + i * c.T, out.data() + i * per_doc);
   }
@@ -201,14 +201,14 @@ std::vector<double> token_costs(const Model& model, const tt_config& c,
   const std::int64_t T = c.T, V = c.V;
   parallel_for(static_cast<std::int64_t>(docs.size()) / T, 1,
                [&](std::int64_t begin, std::int64_t end) {
-                 std::vector<double> logits(static_cast<std::size_t>(T * V));
+                 std::vector<double> logits(to_size(T * V));
                  for (std::int64_t doc = begin; doc < end; ++doc) {
                    const std::uint16_t* tokens = docs.data() + doc * T;
                    model.logits(tokens, logits.data());
                    for (std::int64_t t = 0; t + 1 < T; ++t) {
                      const Eigen::Map<const Eigen::ArrayXd> row(logits.data() + t * V, V);
                      const double most = row.maxCoeff();
-                     cost[static_cast<std::size_t>(doc * T + t + 1)] =
+                     cost[to_size(doc * T + t + 1)] =
                          most + std::log((row - most).exp().sum()) - row[tokens[t + 1]];
                    }
                  }

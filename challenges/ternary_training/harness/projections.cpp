@@ -7,6 +7,7 @@
 
 #include "assay/parallel.h"
 #include "assay/random.h"
+#include "assay/size.h"
 
 namespace assay::ternary_training {
 namespace {
@@ -22,15 +23,13 @@ void add_times(std::array<double, kSignVectors>& sum, double a,
 }  // namespace
 
 Projections::Projections(const Product& p, std::uint64_t secret)
-    : signs_(static_cast<std::size_t>(p.columns)),
-      expected_(static_cast<std::size_t>(p.rows)),
-      scale_(expected_.size()) {
+    : signs_(to_size(p.columns)), expected_(to_size(p.rows)), scale_(expected_.size()) {
   Random random(secret);
   for (Vector& v : signs_) {
     const std::uint64_t bits = random.next();
     for (std::size_t i = 0; i < kSignVectors; ++i) v[i] = (bits >> (8 * i + 7) & 1) != 0 ? 1 : -1;
   }
-  std::vector<Vector> of_b(static_cast<std::size_t>(p.terms));
+  std::vector<Vector> of_b(to_size(p.terms));
   std::vector<double> absolute(of_b.size());
   parallel_for(p.terms, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
@@ -38,11 +37,11 @@ Projections::Projections(const Product& p, std::uint64_t secret)
       double total = 0;
       for (std::int64_t n = 0; n < p.columns; ++n) {
         const auto v = static_cast<double>(p.b[k * p.columns + n]);
-        add_times(sum, v, signs_[static_cast<std::size_t>(n)]);
+        add_times(sum, v, signs_[to_size(n)]);
         total += std::abs(v);
       }
-      of_b[static_cast<std::size_t>(k)] = sum;
-      absolute[static_cast<std::size_t>(k)] = total;
+      of_b[to_size(k)] = sum;
+      absolute[to_size(k)] = total;
     }
   });
   parallel_for(p.rows, 16, [&](std::int64_t begin, std::int64_t end) {
@@ -51,11 +50,11 @@ Projections::Projections(const Product& p, std::uint64_t secret)
       double total = 0;
       for (std::int64_t k = 0; k < p.terms; ++k) {
         const auto v = static_cast<double>(p.a[m * p.row_step + k * p.term_step]);
-        add_times(sum, v, of_b[static_cast<std::size_t>(k)]);
-        total += std::abs(v) * absolute[static_cast<std::size_t>(k)];
+        add_times(sum, v, of_b[to_size(k)]);
+        total += std::abs(v) * absolute[to_size(k)];
       }
-      expected_[static_cast<std::size_t>(m)] = sum;
-      scale_[static_cast<std::size_t>(m)] = total / std::sqrt(static_cast<double>(p.columns));
+      expected_[to_size(m)] = sum;
+      scale_[to_size(m)] = total / std::sqrt(static_cast<double>(p.columns));
     }
   });
 }
@@ -64,18 +63,18 @@ void Projections::check(const char* name, const ToleranceRule& rule, std::span<c
                         CheckResult& result) const {
   const std::size_t columns = signs_.size();
   std::vector<double> errors(expected_.size());  // root mean squares over the vectors
-  parallel_for(
-      static_cast<std::int64_t>(errors.size()), 16, [&](std::int64_t begin, std::int64_t end) {
-        for (auto m = static_cast<std::size_t>(begin); m < static_cast<std::size_t>(end); ++m) {
-          Vector sum{};
-          for (std::size_t n = 0; n < columns; ++n)
-            add_times(sum, static_cast<double>(got[m * columns + n]), signs_[n]);
-          double squares = 0;
-          for (std::size_t i = 0; i < kSignVectors; ++i)
-            squares += std::pow(sum[i] - expected_[m][i], 2);
-          errors[m] = std::sqrt(squares / kSignVectors);
-        }
-      });
+  parallel_for(static_cast<std::int64_t>(errors.size()), 16,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto m = to_size(begin); m < to_size(end); ++m) {
+                   Vector sum{};
+                   for (std::size_t n = 0; n < columns; ++n)
+                     add_times(sum, static_cast<double>(got[m * columns + n]), signs_[n]);
+                   double squares = 0;
+                   for (std::size_t i = 0; i < kSignVectors; ++i)
+                     squares += std::pow(sum[i] - expected_[m][i], 2);
+                   errors[m] = std::sqrt(squares / kSignVectors);
+                 }
+               });
   for (std::size_t m = 0; m < errors.size(); ++m) {
     // A row's bound by the common rule: its floor times a quarter of the norm of the condition
     // scales.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/error.h"
+#include "assay/size.h"
 #include "util/files.h"
 
 namespace assay::ternary_training {
@@ -29,7 +30,7 @@ std::size_t compressed_bytes(const std::string& text) {
 template <class Place>
 void copy_documents(const std::string& text, std::int64_t T, const BufferView& docs, Place place) {
   const auto tokens = docs.span<std::uint16_t>();
-  for (std::size_t i = 0; i < tokens.size() / static_cast<std::size_t>(T); ++i) {
+  for (std::size_t i = 0; i < tokens.size() / to_size(T); ++i) {
     const auto at = static_cast<std::ptrdiff_t>(place(static_cast<std::int64_t>(i)));
     std::transform(text.begin() + at, text.begin() + at + T,
                    tokens.begin() + static_cast<std::ptrdiff_t>(i) * T, [](char c) {
@@ -61,9 +62,8 @@ void fill_text(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferV
   copy_documents(text, T, buffers[kDocs], [&](std::int64_t) { return random.below(seen - T + 1); });
   const std::int64_t first = seen + random.below(size - seen - held_out + 1);
   copy_documents(text, T, buffers[kHeldOut], [&](std::int64_t i) { return first + i * T; });
-  const double bits = xz_bits_per_byte(
-      text.substr(0, static_cast<std::size_t>(seen)),
-      text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(held_out)));
+  const double bits = xz_bits_per_byte(text.substr(0, to_size(seen)),
+                                       text.substr(to_size(first), to_size(held_out)));
   std::ranges::fill(buffers[kCost].span<float>(), static_cast<float>(bits * std::numbers::ln2));
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::ternary_training {
@@ -133,8 +134,7 @@ bool are_bounded(const BufferView& view, bool bf16) {
 
 bool legal_matrices(const tt_config& c, std::span<const std::uint8_t> blob) {
   std::size_t bytes = 0;
-  for (const MatrixSize& m : matrices_of(c))
-    bytes += static_cast<std::size_t>(block_bytes(m.rows, m.cols));
+  for (const MatrixSize& m : matrices_of(c)) bytes += to_size(block_bytes(m.rows, m.cols));
   return blob.empty() || legal_blocks(blob.first(bytes));
 }
 

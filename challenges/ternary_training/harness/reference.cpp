@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "assay/parallel.h"
+#include "assay/size.h"
 #include "real_text.h"
 #include "trusted.h"
 
@@ -16,11 +17,8 @@ namespace {
 class RowSum {
  public:
   explicit RowSum(std::int64_t n)
-      : row_{0,
-             std::vector<double>(static_cast<std::size_t>(n)),
-             {},
-             std::vector<double>(static_cast<std::size_t>(n))},
-        block_(static_cast<std::size_t>(n)),
+      : row_{0, std::vector<double>(to_size(n)), {}, std::vector<double>(to_size(n))},
+        block_(to_size(n)),
         total_(block_) {}
 
   void add(float a, const float* b, std::int64_t stride) {
@@ -55,15 +53,14 @@ class RowSum {
 
 // All rows, or, for a large result, `most` rows chosen by the seed.
 std::vector<std::int64_t> judged_rows(std::int64_t n, std::int64_t most, std::uint64_t seed) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+  std::vector<std::int64_t> rows(to_size(n));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
   if (n <= most) return rows;
   Random random(seed);
   for (std::int64_t i = 0; i < most; ++i) {
-    std::swap(rows[static_cast<std::size_t>(i)],
-              rows[static_cast<std::size_t>(i + random.below(n - i))]);
+    std::swap(rows[to_size(i)], rows[to_size(i + random.below(n - i))]);
   }
-  rows.resize(static_cast<std::size_t>(most));
+  rows.resize(to_size(most));
   return rows;
 }
 
@@ -74,7 +71,7 @@ std::vector<Row> rows_of(std::int64_t n, std::int64_t most, std::uint64_t seed, 
   parallel_for(static_cast<std::int64_t>(rows.size()), 1,
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
-                   rows[static_cast<std::size_t>(i)] = make(wanted[static_cast<std::size_t>(i)]);
+                   rows[to_size(i)] = make(wanted[to_size(i)]);
                  }
                });
   return rows;
@@ -94,15 +91,15 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
                            wide_dy = bf16 ? widened(buffers[kDy]) : std::vector<float>();
   const float *x = bf16 ? wide_x.data() : buffers[kX].as<float>(),
               *dy = bf16 ? wide_dy.data() : buffers[kDy].as<float>();
-  std::vector<float> w(static_cast<std::size_t>(N * K)), wt(w.size());
+  std::vector<float> w(to_size(N * K)), wt(w.size());
   for (std::int64_t b = 0; b < N * K / kBlockWeights; ++b) {
     double values[kBlockWeights];
     decode_block(buffers[kBlocks].as<std::uint8_t>() + b * kBlockBytes, values);
     for (std::int64_t j = 0; j < kBlockWeights; ++j) {
       const std::int64_t at = b * kBlockWeights + j;
       const auto v = static_cast<float>(values[j]);
-      w[static_cast<std::size_t>(at)] = v;
-      wt[static_cast<std::size_t>(at % K * N + at / K)] = v;
+      w[to_size(at)] = v;
+      wt[to_size(at % K * N + at / K)] = v;
     }
   }
   const std::int64_t most = spec.params.value("judged_rows", std::int64_t{1} << 40);
@@ -144,9 +141,9 @@ void reference_linear(const CaseSpec& spec, const Shape& s, BufferViews buffers,
 class Bigram {
  public:
   Bigram(std::span<const std::uint16_t> docs, std::int64_t V, std::int64_t T)
-      : V_(static_cast<std::size_t>(V)), pair_(V_ * V_), first_(V_), single_(V_, 1.0) {
+      : V_(to_size(V)), pair_(V_ * V_), first_(V_), single_(V_, 1.0) {
     for (std::size_t i = 0; i < docs.size(); ++i) {
-      if (i % static_cast<std::size_t>(T) == 0) continue;
+      if (i % to_size(T) == 0) continue;
       pair_[docs[i - 1] * V_ + docs[i]] += 1;
       first_[docs[i - 1]] += 1;
       single_[docs[i]] += 1;
@@ -167,7 +164,7 @@ class Bigram {
 
 void reference_train(const Shape& s, BufferViews buffers, TernReference& r) {
   using namespace train;
-  const auto T = static_cast<std::size_t>(s.call.config.T);
+  const auto T = to_size(s.call.config.T);
   const auto held_out = buffers[kHeldOut].span<std::uint16_t>();
   if (held_out.empty()) return;
   const Bigram bigram(buffers[kDocs].span<std::uint16_t>(), s.call.config.V, s.call.config.T);
@@ -217,10 +214,10 @@ Distilled<Scalar> distilled(std::span<const float> teacher, std::span<const floa
 
 void reference_distill(const Shape& s, BufferViews buffers, TernReference& r) {
   using namespace distill;
-  const auto V = static_cast<std::size_t>(s.call.cols);
+  const auto V = to_size(s.call.cols);
   const double tau = static_cast<double>(s.call.temperature);
   for (std::int64_t m = 0; m < s.call.M; ++m) {
-    const std::size_t at = static_cast<std::size_t>(m) * V;
+    const std::size_t at = to_size(m) * V;
     const std::span<const float> teacher = buffers[kTeacher].span<float>().subspan(at, V),
                                  student = buffers[kStudent].span<float>().subspan(at, V);
     const auto exact = distilled<double>(teacher, student, s.call.temperature);
@@ -249,7 +246,7 @@ void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r)
   for (const MatrixSize& m : matrices_of(s.call.config)) {
     std::array<std::int64_t, kCountsPerMatrix> counts{};
     auto& [minus, zero, plus, dead_rows, dead_columns, changed, reversed] = counts;
-    std::vector<char> used(static_cast<std::size_t>(m.cols));
+    std::vector<char> used(to_size(m.cols));
     for (std::int64_t row = 0; row < m.rows; ++row) {
       bool alive = false;
       for (std::int64_t at = 0; at < m.cols;
@@ -264,7 +261,7 @@ void reference_statistics(const Shape& s, BufferViews buffers, TernReference& r)
           reversed += a * b < 0;
           if (a == 0) continue;
           alive = true;
-          used[static_cast<std::size_t>(at + j)] = 1;
+          used[to_size(at + j)] = 1;
         }
       }
       dead_rows += !alive;
