@@ -17,6 +17,28 @@
 
 namespace assay::sim {
 
+// A module; `body` is everything below the three directives.
+inline std::string module_around(std::string_view body, std::string_view target = "sm_90") {
+  return ".version 9.0\n.target " + std::string(target) + "\n.address_size 64\n" +
+         std::string(body);
+}
+
+// A module with a kernel k(u64 out) whose thread t has the address of out[t] (u32) in %out and its
+// index in %t. Registers: %p, %h (b16), %r, %f, %rd, %fd and %q (b128), 0 to 63 each.
+inline std::string kernel_around(std::string_view body, std::string_view before = {}) {
+  return module_around(std::string(before) + R"(
+.visible .entry k(.param .u64 out, .param .u64 in) {
+  .reg .pred %p<64>; .reg .b16 %h<64>; .reg .b32 %r<64>; .reg .f32 %f<64>;
+  .reg .b64 %rd<64>; .reg .f64 %fd<64>; .reg .b128 %q<8>;
+  .reg .b32 %t; .reg .b64 %out, %in, %base;
+  mov.u32 %t, %tid.x;
+  ld.param.u64 %base, [out];
+  ld.param.u64 %in, [in];
+  mad.wide.u32 %out, %t, 4, %base;
+)" + std::string(body) +
+                       "\n  ret;\n}\n");
+}
+
 class DeviceTest : public testing::Test {
  protected:
   explicit DeviceTest(const DeviceOptions& options = small()) : device(options) {}
@@ -30,23 +52,11 @@ class DeviceTest : public testing::Test {
 
   // `body` is everything below the three directives.
   void load(std::string_view body, std::string_view target = "sm_90") {
-    module = device.load_module(".version 9.0\n.target " + std::string(target) +
-                                "\n.address_size 64\n" + std::string(body));
+    module = device.load_module(module_around(body, target));
   }
-  // A kernel k(u64 out) whose thread t has the address of out[t] (u32) in %out and its index in %t.
-  // Registers: %p, %h (b16), %r, %f, %rd, %fd and %q (b128), 0 to 63 each.
+  // See kernel_around.
   void load_kernel(std::string_view body, std::string_view before = {}) {
-    load(std::string(before) + R"(
-.visible .entry k(.param .u64 out, .param .u64 in) {
-  .reg .pred %p<64>; .reg .b16 %h<64>; .reg .b32 %r<64>; .reg .f32 %f<64>;
-  .reg .b64 %rd<64>; .reg .f64 %fd<64>; .reg .b128 %q<8>;
-  .reg .b32 %t; .reg .b64 %out, %in, %base;
-  mov.u32 %t, %tid.x;
-  ld.param.u64 %base, [out];
-  ld.param.u64 %in, [in];
-  mad.wide.u32 %out, %t, 4, %base;
-)" + std::string(body) +
-         "\n  ret;\n}\n");
+    module = device.load_module(kernel_around(body, before));
   }
 
   template <class... Args>
