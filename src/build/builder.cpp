@@ -49,8 +49,11 @@ const std::vector<std::string> kCudaLinkFlags{
 // For joining objects into one object.
 const std::vector<std::string> kJoinFlags{"-r", "-nostdlib", "-fdiagnostics-color=never"};
 
+// In a build's folder: the sources, the headers they may include, and what the compiler writes.
+constexpr char kSources[] = "src", kHeaders[] = "abi", kOutput[] = "out";
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
-constexpr char kProduct[] = "submission.so";  // the library or object, in its folder
+constexpr char kProduct[] = "submission.so";  // the library or object, in the compiler's folder
+constexpr int kLogLines = 30;                 // of the log, in the record
 constexpr std::size_t kLogLimit = 1 << 20;    // bytes kept of the beginning
 constexpr std::size_t kTailLimit = 64 << 10;  // bytes kept of the end, where linker messages are
 constexpr std::size_t kLibraryLimit = 128u << 20;
@@ -85,6 +88,22 @@ void write_source(const fs::path& folder, const SourceFile& file) {
   out.close();
   if (!out) fail_with_errno("write", path);
   fs::permissions(path, fs::perms(0644));
+}
+
+// Puts all that the compiler reads into a build's folder.
+void write_inputs(const fs::path& folder, const BuildRequest& request,
+                  const std::vector<SourceFile>& public_headers) {
+  for (const char* part : {kSources, kHeaders, kOutput}) make_folder(folder / part);
+  for (const SourceFile& file : request.sources) write_source(folder / kSources, file);
+  for (const fs::path& object : request.objects) {
+    write_source(folder / kSources, {object.filename(), read_file(object)});
+  }
+  if (!request.exports.empty()) {
+    write_source(folder / kSources, {kExports, fmt::format("{{ global: {}; local: *; }};\n",
+                                                           fmt::join(request.exports, "; "))});
+  }
+  for (const SourceFile& file : request.headers) write_source(folder / kHeaders, file);
+  for (const SourceFile& file : public_headers) write_source(folder / kHeaders, file);
 }
 
 bool is_translation_unit(const std::string& name, const BuildRequest& request) {
@@ -142,6 +161,28 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
   }
 }
 
+CompilerRun run_compiler(sandbox::Tier tier, sandbox::Program program, double time_limit_s) {
+  Pipe log = make_log_pipe();
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  program.fds = {null.get(), log.write.get(), log.write.get()};
+  sandbox::Process process = sandbox::spawn(tier, program);
+  log.write.reset();
+  return watch(process, log.read.get(), time_limit_s);
+}
+
+// A compiler killed by a limit reports that it was killed, or an internal error after SIGXFSZ.
+bool hit_a_limit(const CompilerRun& run) {
+  static constexpr const char* kSigns[] = {"out of memory",
+                                           "virtual memory exhausted",
+                                           "cannot allocate memory",
+                                           "File size limit exceeded",
+                                           "Killed signal terminated program",
+                                           "CPU time limit exceeded"};
+  return WIFSIGNALED(run.exit.status) || std::ranges::any_of(kSigns, [&](const char* sign) {
+           return run.log.find(sign) != std::string::npos;
+         });
+}
+
 // The contents of a file that the sandbox wrote, without following links.
 std::optional<std::string> fetch(const fs::path& from) {
   const Fd in(::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -170,6 +211,13 @@ std::string defined_among(const std::vector<std::string>& names, const std::stri
       found += fmt::format("it defines {}, which is the CUDA runtime's\n", name);
   }
   return found;
+}
+
+// Names that a submission may not use or define, one line each, by the linker's output.
+std::string forbidden_names(const BuildRequest& request, const std::string& log) {
+  const std::string foreign =
+      request.language == Language::cuda ? foreign_symbols(log) : std::string();
+  return foreign.empty() ? defined_among(request.reserved, log) : foreign;
 }
 
 // Strips the outside folder from paths: in tiers that share the host's file tree the compiler
@@ -410,7 +458,6 @@ std::string Builder::command_line(const BuildRequest& request,
                      fmt::join(arguments(request, architecture, "/src", "/abi", "/out"), " "));
 }
 
-// The compiler without its command line: mounts, limits and environment.
 sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
   sandbox::Program program;
   program.policy = sandbox::Policy::compiler;
@@ -438,39 +485,37 @@ sandbox::Program Builder::compiler_program(const BuildRequest& request) const {
   return program;
 }
 
-BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
-  const BuildFolder folder(cache_.workplace());
-  for (const char* part : {"src", "abi", "out"}) make_folder(folder.path / part);
-  for (const SourceFile& file : request.sources) write_source(folder.path / "src", file);
-  for (const fs::path& object : request.objects) {
-    write_source(folder.path / "src", {object.filename(), read_file(object)});
-  }
-  if (!request.exports.empty()) {
-    write_source(folder.path / "src", {kExports, fmt::format("{{ global: {}; local: *; }};\n",
-                                                             fmt::join(request.exports, "; "))});
-  }
-  for (const SourceFile& file : request.headers) write_source(folder.path / "abi", file);
-  for (const SourceFile& file : public_headers_) write_source(folder.path / "abi", file);
-
-  const sandbox::Mount source{folder.path / "src", "/src", false};
-  const sandbox::Mount abi{folder.path / "abi", "/abi", false};
-  const sandbox::Mount out{folder.path / "out", "/out", true};
+sandbox::Program Builder::program_in(const fs::path& folder, const BuildRequest& request,
+                                     const std::string& architecture) const {
+  const sandbox::Mount source{folder / kSources, "/src", false};
+  const sandbox::Mount abi{folder / kHeaders, "/abi", false};
+  const sandbox::Mount out{folder / kOutput, "/out", true};
   sandbox::Program program = compiler_program(request);
   program.mounts.insert(program.mounts.end(), {source, abi, out});
   program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi),
                            visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
+  return program;
+}
 
-  Pipe log = make_log_pipe();
-  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  program.fds = {null.get(), log.write.get(), log.write.get()};
+fs::path Builder::keep(const std::string& entry, const std::string& product,
+                       const std::optional<CompilerWarnings>& warnings) {
+  const std::string said = warnings ? warnings_text(*warnings) : "";
+  if (warnings) cache_.hold(warnings_entry(entry), said);
+  cache_.hold(entry, product);
+  if (warnings) cache_.share(warnings_entry(entry), said.size());
+  return cache_.share(entry, product.size());
+}
+
+BuildResult Builder::compile(const BuildRequest& request, const std::string& architecture) {
+  const BuildFolder folder(cache_.workplace());
+  write_inputs(folder.path, request, public_headers_);
 
   BuildResult result;
   result.record.command = command_line(request, architecture);
   const double start = steady_seconds();
-  sandbox::Process process = sandbox::spawn(tier_, program);
-  log.write.reset();
-  CompilerRun run = watch(process, log.read.get(), request.time_limit_s);
+  CompilerRun run =
+      run_compiler(tier_, program_in(folder.path, request, architecture), request.time_limit_s);
   run.log = with_names_inside(std::move(run.log), folder.path);
   std::optional<CompilerWarnings> warnings;
   if (request.warnings) {
@@ -479,7 +524,7 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   }
   result.record.seconds = steady_seconds() - start;
   const bool cuda = request.language == Language::cuda;
-  result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, 30);
+  result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, kLogLines);
 
   if (run.timed_out) {
     result.record.verdict = Verdict::build_limit;
@@ -488,28 +533,12 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
         result.record.log;
   } else if (run.exit.status != 0) {
     require_room(folder.path, run.log);
-    // A compiler killed by a limit reports that it was killed, or an internal error after SIGXFSZ.
-    const bool limit = WIFSIGNALED(run.exit.status) ||
-                       run.log.find("out of memory") != std::string::npos ||
-                       run.log.find("virtual memory exhausted") != std::string::npos ||
-                       run.log.find("cannot allocate memory") != std::string::npos ||
-                       run.log.find("File size limit exceeded") != std::string::npos ||
-                       run.log.find("Killed signal terminated program") != std::string::npos ||
-                       run.log.find("CPU time limit exceeded") != std::string::npos;
-    result.record.verdict = limit ? Verdict::build_limit : Verdict::build_error;
-  } else if (const std::string foreign = cuda ? foreign_symbols(run.log) : ""; !foreign.empty()) {
+    result.record.verdict = hit_a_limit(run) ? Verdict::build_limit : Verdict::build_error;
+  } else if (const std::string names = forbidden_names(request, run.log); !names.empty()) {
     result.record.verdict = Verdict::build_error;
-    result.record.log = printable(foreign, 30);
-  } else if (const std::string taken = defined_among(request.reserved, run.log); !taken.empty()) {
-    result.record.verdict = Verdict::build_error;
-    result.record.log = printable(taken, 30);
-  } else if (const auto product = fetch(folder.path / "out" / kProduct)) {
-    const std::string entry = entry_name(request, architecture);
-    const std::string said = warnings ? warnings_text(*warnings) : "";
-    if (warnings) cache_.hold(warnings_entry(entry), said);
-    cache_.hold(entry, *product);
-    if (warnings) cache_.share(warnings_entry(entry), said.size());
-    result.library = cache_.share(entry, product->size());
+    result.record.log = printable(names, kLogLines);
+  } else if (const auto product = fetch(folder.path / kOutput / kProduct)) {
+    result.library = keep(entry_name(request, architecture), *product, warnings);
     result.warnings = std::move(warnings);
   } else {
     result.record.verdict = Verdict::build_error;

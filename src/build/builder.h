@@ -82,7 +82,14 @@ class Builder {
                                      const std::string& source, const std::string& abi,
                                      const std::string& out) const;
   std::string command_line(const BuildRequest&, const std::string& architecture) const;
+  // The compiler without its command line: mounts, limits and environment.
   sandbox::Program compiler_program(const BuildRequest&) const;
+  // The compiler with its command line, for the inputs in a build's folder.
+  sandbox::Program program_in(const std::filesystem::path& folder, const BuildRequest&,
+                              const std::string& architecture) const;
+  // Puts a library or object into the cache, and the warnings beside it.
+  std::filesystem::path keep(const std::string& entry, const std::string& product,
+                             const std::optional<CompilerWarnings>&);
   std::optional<CompilerWarnings> kept_warnings(const std::string& entry);
   std::vector<std::string> architectures(const BuildRequest&) const;
   BuildResult look_up_or_compile(const BuildRequest&);

@@ -161,107 +161,149 @@ void add_evidence(CellView& view, const fs::path& results) {
   }
 }
 
+// --- the site --------------------------------------------------------------------------------
+
 using Group = std::pair<std::string, std::string>;  // model and challenge
+
+class SiteWriter {
+ public:
+  SiteWriter(const SiteInputs& in, const fs::path& site)
+      : in_(in), workshop_(site), submissions_(in.submissions) {
+    for (const ChallengeSpec& spec : *in.specs) {
+      for (const Device device : kDevices) specs_[{spec.name, device}] = spec_for(device, spec);
+    }
+    for (const Device device : kDevices) gpus_[device] = gpu_of(*in.board, device);
+    take_rows();
+  }
+
+  SiteReport write() {
+    make_folders();
+    SiteView view = make_site_view(*in_.board, *in_.specs);
+    write_cells(view);
+    write_rankings(view);
+    write_models(view);
+    write_pairs(view);
+    write_challenges(view);
+    write_page(workshop_.path() / kStyleFile, style_sheet());
+    report_.bytes += style_sheet().size();
+    workshop_.put_in_place();
+    return report_;
+  }
+
+ private:
+  // Of the board, what belongs to a known challenge; attempts by device, in their order.
+  void take_rows() {
+    for (const auto& [key, row] : in_.board->entries) {
+      if (!specs_.contains({key.challenge, key.device})) {
+        ++report_.unknown;
+        continue;
+      }
+      rows_.push_back(&row);
+      groups_[{key.model, key.challenge}].push_back(&row);
+    }
+    for (auto& [group, attempts] : groups_) {
+      std::ranges::stable_sort(attempts, [](const BoardRow* a, const BoardRow* b) {
+        if (a->key.device != b->key.device) return a->key.device < b->key.device;
+        return compare::attempt_before(a->key.attempt, b->key.attempt);
+      });
+    }
+    report_.cells = rows_.size();
+  }
+
+  void make_folders() const {
+    std::set<fs::path> folders{"models", "challenges"};
+    for (const BoardRow* row : rows_) folders.insert(fs::path(cell_page(row->key)).parent_path());
+    for (const fs::path& folder : folders) fs::create_directories(workshop_.path() / folder);
+  }
+
+  void write(const std::string& page, const std::string& text) {
+    check_stop();
+    write_page(workshop_.path() / page, text);
+    ++report_.pages;
+    report_.bytes += text.size();
+  }
+
+  CellView view_of(const BoardRow& row) const {
+    const CellKey& key = row.key;
+    CellView v;
+    v.row = &row;
+    v.spec = &specs_.at({key.challenge, key.device});
+    v.stale = fmt::format("{}", fmt::join(stale_reasons(row, *v.spec, gpus_.at(key.device)), ", "));
+    v.others = groups_.at({key.model, key.challenge});
+    v.least = &in_.least;
+    v.brief = rows_.size() > kMostDetailedCells;
+    if (const auto about = in_.board->models.find(key.model); about != in_.board->models.end())
+      v.about = &about->second;
+    v.source_bytes =
+        std::clamp(kSourceBytes / rows_.size(), kLeastSourceBytesOfCell, kMostSourceBytesOfCell);
+    add_evidence(v, in_.results);
+    std::tie(v.sources, v.sources_problem) = submissions_.sources_of(row);
+    return v;
+  }
+
+  // Side by side, since evidence is large.
+  void write_cells(SiteView& view) {
+    std::mutex mutex;
+    std::size_t done = 0;
+    for_each_job(rows_.size(), in_.jobs, [&](std::size_t i) {
+      check_stop();
+      const CellView cell = view_of(*rows_[i]);
+      const std::string text = cell_document(cell);
+      CellFacts facts = facts_of(cell);
+      const std::lock_guard lock(mutex);
+      write(cell_page(rows_[i]->key), text);
+      if (!facts.with_evidence) ++report_.without_evidence;
+      if (!facts.with_sources) ++report_.without_sources;
+      view.facts.emplace(rows_[i]->key, std::move(facts));
+      in_.progress(++done, rows_.size());
+    });
+  }
+
+  void write_rankings(const SiteView& view) {
+    for (std::size_t page = 1; page <= ranking_pages(view); ++page) {
+      write(ranking_page(page), ranking_document(view, page));
+    }
+  }
+
+  void write_models(const SiteView& view) {
+    write(kModelsPage, models_document(view));
+    std::set<std::string> models;
+    for (const BoardRow* row : rows_) models.insert(row->key.model);
+    for (const std::string& model : models) write(model_page(model), model_document(view, model));
+  }
+
+  void write_pairs(const SiteView& view) {
+    for (const ModelPair& pair : view.pairs) {
+      const std::string page = pair_page(pair.a, pair.b);
+      fs::create_directories((workshop_.path() / page).parent_path());
+      write(page, pair_document(view, pair));
+    }
+  }
+
+  void write_challenges(const SiteView& view) {
+    for (const DeviceView& d : view.devices) {
+      const auto& challenges = d.shown().field.challenges;
+      for (std::size_t i = 0; i < challenges.size(); ++i) {
+        write(challenge_page(challenges[i]->name, d.device), challenge_document(view, d, i));
+      }
+    }
+  }
+
+  const SiteInputs& in_;
+  Workshop workshop_;
+  SubmissionFolders submissions_;
+  std::map<std::pair<std::string, Device>, ChallengeSpec> specs_;
+  std::map<Device, std::string> gpus_;  // the GPU of the board's rows
+  std::vector<const BoardRow*> rows_;
+  std::map<Group, std::vector<const BoardRow*>> groups_;
+  SiteReport report_;
+};
 
 }  // namespace
 
 SiteReport write_site(const SiteInputs& in, const fs::path& out) {
-  std::map<std::pair<std::string, Device>, ChallengeSpec> specs;
-  for (const ChallengeSpec& spec : *in.specs) {
-    for (const Device device : kDevices) specs[{spec.name, device}] = spec_for(device, spec);
-  }
-  SiteReport report;
-  std::vector<const BoardRow*> rows;
-  std::map<Group, std::vector<const BoardRow*>> groups;
-  for (const auto& [key, row] : in.board->entries) {
-    if (!specs.contains({key.challenge, key.device})) {
-      ++report.unknown;
-      continue;
-    }
-    rows.push_back(&row);
-    groups[{key.model, key.challenge}].push_back(&row);
-  }
-  for (auto& [group, attempts] : groups) {
-    std::ranges::stable_sort(attempts, [](const BoardRow* a, const BoardRow* b) {
-      if (a->key.device != b->key.device) return a->key.device < b->key.device;
-      return compare::attempt_before(a->key.attempt, b->key.attempt);
-    });
-  }
-
   const fs::path whole = fs::absolute(out).lexically_normal();
-  Workshop workshop(whole.has_filename() ? whole : whole.parent_path());
-  const auto write = [&](const std::string& page, const std::string& text) {
-    write_page(workshop.path() / page, text);
-    ++report.pages;
-    report.bytes += text.size();
-  };
-  std::set<fs::path> folders{"models", "challenges"};
-  for (const BoardRow* row : rows) folders.insert(fs::path(cell_page(row->key)).parent_path());
-  for (const fs::path& folder : folders) fs::create_directories(workshop.path() / folder);
-
-  const SubmissionFolders submissions(in.submissions);
-  SiteView view = make_site_view(*in.board, *in.specs);
-  std::map<Device, std::string> gpus;
-  for (const Device device : kDevices) gpus[device] = gpu_of(*in.board, device);
-  std::mutex mutex;
-  std::size_t done = 0;
-  for_each_job(rows.size(), in.jobs, [&](std::size_t i) {
-    check_stop();
-    const CellKey& key = rows[i]->key;
-    CellView v;
-    v.row = rows[i];
-    v.spec = &specs.at({key.challenge, key.device});
-    v.stale =
-        fmt::format("{}", fmt::join(stale_reasons(*v.row, *v.spec, gpus.at(key.device)), ", "));
-    v.others = groups.at({key.model, key.challenge});
-    v.least = &in.least;
-    v.brief = rows.size() > kMostDetailedCells;
-    if (const auto about = in.board->models.find(key.model); about != in.board->models.end())
-      v.about = &about->second;
-    v.source_bytes =
-        std::clamp(kSourceBytes / rows.size(), kLeastSourceBytesOfCell, kMostSourceBytesOfCell);
-    add_evidence(v, in.results);
-    std::tie(v.sources, v.sources_problem) = submissions.sources_of(*v.row);
-    const std::string text = cell_document(v);
-    CellFacts facts = facts_of(v);
-    write_page(workshop.path() / cell_page(key), text);
-    const std::lock_guard lock(mutex);
-    ++report.pages;
-    report.bytes += text.size();
-    if (!facts.with_evidence) ++report.without_evidence;
-    if (!facts.with_sources) ++report.without_sources;
-    view.facts.emplace(key, std::move(facts));
-    in.progress(++done, rows.size());
-  });
-  report.cells = rows.size();
-
-  for (std::size_t page = 1; page <= ranking_pages(view); ++page) {
-    check_stop();
-    write(ranking_page(page), ranking_document(view, page));
-  }
-  write(kModelsPage, models_document(view));
-  std::set<std::string> models;
-  for (const BoardRow* row : rows) models.insert(row->key.model);
-  for (const std::string& model : models) {
-    check_stop();
-    write(model_page(model), model_document(view, model));
-  }
-  for (const ModelPair& pair : view.pairs) {
-    const std::string page = pair_page(pair.a, pair.b);
-    fs::create_directories((workshop.path() / page).parent_path());
-    write(page, pair_document(view, pair));
-  }
-  for (const DeviceView& d : view.devices) {
-    for (std::size_t i = 0; i < d.shown().field.challenges.size(); ++i) {
-      check_stop();
-      write(challenge_page(d.shown().field.challenges[i]->name, d.device),
-            challenge_document(view, d, i));
-    }
-  }
-  write_page(workshop.path() / kStyleFile, style_sheet());
-  report.bytes += style_sheet().size();
-  workshop.put_in_place();
-  return report;
+  return SiteWriter(in, whole.has_filename() ? whole : whole.parent_path()).write();
 }
 
 }  // namespace assay::site
