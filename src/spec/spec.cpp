@@ -174,85 +174,106 @@ ChallengeSpec spec_from(const json& j) {
   return s;
 }
 
-// The rules that a schema cannot state.
-void check_consistency(const ChallengeSpec& s, const std::string& file) {
-  const auto reject = [&](const std::string& pointer, const std::string& cause) {
-    throw Error(fmt::format("{}: at {}: {}", file, pointer, cause));
-  };
-  const Weights& w = s.weights;
-  const double sum =
-      w.correctness + w.accuracy + w.performance + w.resources + w.completeness + w.tests;
-  if (std::abs(sum - 100) > 1e-9)
-    reject("/weights", fmt::format("weights sum to {}, not 100", sum));
-  double shares = 0;
-  for (const auto& [group, share] : s.correctness_shares) shares += share;
-  if (std::abs(shares - 1) > 1e-9) {
-    reject("/correctness_shares", fmt::format("shares sum to {}, not 1", shares));
+// The rules that a schema cannot state: fields that must agree with one another.
+class Consistency {
+ public:
+  Consistency(const ChallengeSpec& spec, const std::string& file) : spec_(spec), file_(file) {}
+
+  void check() {
+    check_weights();
+    for (const Capability& c : spec_.capabilities) capabilities_.insert(c.name);
+    for (std::size_t i = 0; i < spec_.cases.size(); ++i) {
+      check_name(spec_.cases[i], fmt::format("/cases/{}", i));
+      check_case(spec_.cases[i], fmt::format("/cases/{}", i));
+    }
+    check_axes();
+    check_resources();
   }
-  std::set<std::string> capabilities, names;
-  std::set<std::string> cases;  // those that a rule may count
-  for (const auto& c : s.capabilities) capabilities.insert(c.name);
-  for (std::size_t i = 0; i < s.cases.size(); ++i) {
-    const CaseSpec& c = s.cases[i];
-    const auto at = fmt::format("/cases/{}", i);
-    if (!names.insert(c.name).second) {
+
+ private:
+  [[noreturn]] void reject(const std::string& pointer, const std::string& cause) const {
+    throw Error(fmt::format("{}: at {}: {}", file_, pointer, cause));
+  }
+
+  void check_weights() const {
+    const Weights& w = spec_.weights;
+    const double sum =
+        w.correctness + w.accuracy + w.performance + w.resources + w.completeness + w.tests;
+    if (std::abs(sum - 100) > 1e-9)
+      reject("/weights", fmt::format("weights sum to {}, not 100", sum));
+    double shares = 0;
+    for (const auto& [group, share] : spec_.correctness_shares) shares += share;
+    if (std::abs(shares - 1) > 1e-9)
+      reject("/correctness_shares", fmt::format("shares sum to {}, not 1", shares));
+  }
+
+  void check_name(const CaseSpec& c, const std::string& at) {
+    if (!names_.insert(c.name).second)
       reject(at + "/name", fmt::format("case '{}' exists already", c.name));
-    }
-    if (c.name.starts_with(kPublicPrefix)) {
+    if (c.name.starts_with(kPublicPrefix))
       reject(at + "/name", fmt::format("'{}' begins like the name of a public case", c.name));
-    }
-    if (c.external.empty()) cases.insert(c.name);
-    if (c.group == CaseGroup::completeness && !capabilities.contains(c.capability)) {
+    if (c.external.empty()) countable_.insert(c.name);
+  }
+
+  void check_case(const CaseSpec& c, const std::string& at) const {
+    if (c.group == CaseGroup::completeness && !capabilities_.contains(c.capability))
       reject(at + "/capability", fmt::format("'{}' is not in /capabilities", c.capability));
-    }
-    if (!c.external.empty() && c.group != CaseGroup::resource) {
+    if (!c.external.empty() && c.group != CaseGroup::resource)
       reject(at + "/external", "only cases of the group 'resource' may need a file of the user's");
-    }
-    if (c.exclusive && c.group == CaseGroup::timed) {
+    if (c.exclusive && c.group == CaseGroup::timed)
       reject(at + "/exclusive", "timed cases run alone anyway");
-    }
-    if (!c.pace.of.empty()) {
-      const auto sets_it = [&](const CaseSpec& other) {
-        return other.name == c.pace.of && other.group == CaseGroup::timed;
-      };
-      if (std::ranges::none_of(s.cases, sets_it)) {
-        reject(at + "/pace/of", fmt::format("'{}' is not a timed case", c.pace.of));
-      }
-      if (!c.exclusive || !c.params.contains("seconds")) {
-        reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
-      }
-    }
-    if (c.repetitions > 1 && c.group != CaseGroup::timed) {
+    if (!c.pace.of.empty()) check_pace(c, at);
+    if (c.repetitions > 1 && c.group != CaseGroup::timed)
       reject(at + "/repetitions", "only timed cases are repeated");
-    }
     if (c.failing_allocation > 0 && (c.expect_status != ASSAY_OK || !in_correctness(c.group))) {
       reject(at + "/failing_allocation",
              "only core, edge and trap cases that expect OK may meet a failing allocation");
     }
-    if (c.group == CaseGroup::trap && c.catches.empty()) {
+    if (c.group == CaseGroup::trap && c.catches.empty())
       reject(at, "a trap case needs 'catches': the mistake that fails here");
-    }
   }
-  std::set<std::string> axes;
-  for (const Axis& axis : s.random ? s.random->axes : std::vector<Axis>{}) {
-    if (!axes.insert(axis.name).second) {
-      reject("/random/axes", fmt::format("axis '{}' exists already", axis.name));
-    }
-    for (const auto* choices : {&axis.choices, &axis.rare, &axis.simulated}) {
-      for (const json& choice : *choices) {
-        if (choice.is_object() && choice.contains("from") && choice.at("from") > choice.at("to"))
+
+  void check_pace(const CaseSpec& c, const std::string& at) const {
+    const auto sets_it = [&](const CaseSpec& other) {
+      return other.name == c.pace.of && other.group == CaseGroup::timed;
+    };
+    if (std::ranges::none_of(spec_.cases, sets_it))
+      reject(at + "/pace/of", fmt::format("'{}' is not a timed case", c.pace.of));
+    if (!c.exclusive || !c.params.contains("seconds"))
+      reject(at + "/pace", "only exclusive cases with params.seconds have a pace");
+  }
+
+  void check_axes() const {
+    if (!spec_.random) return;
+    std::set<std::string> axes;
+    for (const Axis& axis : spec_.random->axes) {
+      if (!axes.insert(axis.name).second)
+        reject("/random/axes", fmt::format("axis '{}' exists already", axis.name));
+      for (const auto* choices : {&axis.choices, &axis.rare, &axis.simulated}) {
+        if (std::ranges::any_of(*choices, is_empty_range))
           reject("/random/axes", fmt::format("axis '{}' has an empty range", axis.name));
       }
     }
   }
-  for (std::size_t i = 0; i < s.resources.size(); ++i) {
-    const ResourceRule& rule = s.resources[i];
-    for (const std::string& name : rule.case_names) {
-      if (cases.contains(name)) continue;
-      reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));
+
+  static bool is_empty_range(const json& choice) {
+    return choice.is_object() && choice.contains("from") && choice.at("from") > choice.at("to");
+  }
+
+  void check_resources() const {
+    for (std::size_t i = 0; i < spec_.resources.size(); ++i) {
+      for (const std::string& name : spec_.resources[i].case_names) {
+        if (countable_.contains(name)) continue;
+        reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));
+      }
     }
   }
-}
+
+  const ChallengeSpec& spec_;
+  const std::string& file_;
+  std::set<std::string> capabilities_, names_;
+  std::set<std::string> countable_;  // cases that a rule may count
+};
 
 }  // namespace
 
@@ -274,7 +295,7 @@ ChallengeSpec parse_spec(const std::string& text, const std::string& file) {
   const json document = parse_json(text, file);
   validate_json(document, kSpecSchema, file);
   ChallengeSpec spec = spec_from(document);
-  check_consistency(spec, file);
+  Consistency(spec, file).check();
   spec.hash = sha256_hex(text);
   return spec;
 }
