@@ -91,9 +91,11 @@ class Session {
     recorded.kind = op.kind;
     recorded.layer = op.layer;
     recorded.n = op.n;
-    recorded.a = op.a;
-    recorded.b = op.b;
-    recorded.slot = slot_of(op.var);
+    recorded.length = op.length;
+    recorded.from = op.from;
+    recorded.until = op.until;
+    recorded.shared = op.shared;
+    recorded.slot = slot_of(op.sequence);
     recorded.scale = drawn_.params().scale;
     std::vector<std::byte> packet;
     const std::int64_t* pool = drawn_.reference().pool.data() + op.pool;
@@ -117,7 +119,7 @@ class Session {
     }
     std::vector<std::byte> result;
     append(result, RecordedResult{succeeds ? ASSAY_OK : ASSAY_EINVAL,
-                                  slot_of(op.kind == kFork ? op.other : op.var)});
+                                  slot_of(op.kind == kFork ? op.forked : op.sequence)});
     handles_.push_back(kRecordedResult);
     fields_.push_back(std::move(result));
   }
@@ -137,7 +139,7 @@ bool is_recordable(const Drawn& drawn) {
   if (std::ranges::count(drawn.reference().ops, kCreate, &Op::kind) > 1) return false;
   return std::ranges::all_of(drawn.reference().ops, [](const Op& op) {
     return op.cache == 0 && op.layer >= 0 && op.kind != kAllow && (op.flags & kBent) == 0 &&
-           (op.kind != kCreate || op.var == kFieldNone);
+           (op.kind != kCreate || op.field == kFieldNone);
   });
 }
 
@@ -149,7 +151,7 @@ bool names_slots(const Drawn& drawn) {
     for (std::int64_t b = 0; batch && b < op.n; ++b) {
       if (pool[static_cast<std::size_t>(op.pool + b)] < 0) return true;
     }
-    return op.kind != kCreate && op.var < 0;
+    return op.kind != kCreate && op.sequence < 0;
   });
 }
 
@@ -178,7 +180,10 @@ TEST(KvRecorded, WhatCasesDoComesBack) {
       EXPECT_EQ(is.flags & kMayFail, was.flags & kMayFail) << c.name << " " << i;
       EXPECT_EQ(is.k_at, was.k_at) << c.name << " " << i;
       EXPECT_EQ(is.q_at, was.q_at) << c.name << " " << i;
-      EXPECT_EQ(is.a, was.a) << c.name << " " << i;
+      EXPECT_EQ(is.length, was.length) << c.name << " " << i;
+      EXPECT_EQ(is.from, was.from) << c.name << " " << i;
+      EXPECT_EQ(is.until, was.until) << c.name << " " << i;
+      EXPECT_EQ(is.shared, was.shared) << c.name << " " << i;
     }
     const CasePlan plan = given.plan(*spec);
     std::vector<std::vector<std::byte>> memory;
@@ -279,9 +284,10 @@ TEST(KvRecorded, WhatIsForgedIsNoCase) {
   EXPECT_LT(op(kAppended, [](RecordedOp& o) { o.layer = -1; }), all);
   EXPECT_LT(op(kAppended, [](RecordedOp& o) { o.layer = kHuge; }), all) << "no number of the ABI";
   EXPECT_EQ(op(kAppended, [](RecordedOp& o) { o.layer = 7; }), all) << "which must be refused";
-  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.b = kHuge; }), all);
-  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.a = std::numeric_limits<std::int64_t>::min(); }), all);
-  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.b = 1 << 20; }), all) << "more than is kept";
+  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.until = kHuge; }), all);
+  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.from = std::numeric_limits<std::int64_t>::min(); }),
+            all);
+  EXPECT_LT(op(kRead, [](RecordedOp& o) { o.until = 1 << 20; }), all) << "more than is kept";
 }
 
 // A slot that does not exist and more tokens than there is room for: either status is right.
@@ -321,12 +327,12 @@ TEST(KvRecorded, OnlyForksShare) {
   const Drawn forks(scripted(kSmall, "create; new a; append a:3; fork a b; shared 2 a:1 b:1"));
   EXPECT_TRUE(Session(forks).taken());
   Session session(forks);
-  session.with(4, [](RecordedOp& op) { op.a = 1; });
+  session.with(4, [](RecordedOp& op) { op.shared = 1; });
   EXPECT_TRUE(session.taken());
   const Drawn apart(
       scripted(kSmall, "create; new a; append a:3; new b; append b:3; shared 0 a:1 b:1"));
   Session promised(apart);
-  promised.with(5, [](RecordedOp& op) { op.a = 2; });
+  promised.with(5, [](RecordedOp& op) { op.shared = 2; });
   bool taken = true;
   try {
     taken = promised.taken().has_value();

@@ -48,12 +48,12 @@ class Witness {
     if (expected.status != Expect::success) return;
     const auto* pool = drawn_.buffer(kPool).as<std::int64_t>() + op.pool;
     switch (op.kind) {
-      case kNew: held_[op.var].assign(static_cast<std::size_t>(c_.n_layers), {}); return;
-      case kFree: held_.erase(op.var); return;
-      case kFork: held_[op.other] = held_.at(op.var); return;
+      case kNew: held_[op.sequence].assign(static_cast<std::size_t>(c_.n_layers), {}); return;
+      case kFree: held_.erase(op.sequence); return;
+      case kFork: held_[op.forked] = held_.at(op.sequence); return;
       case kTruncate:
-        for (auto& layer : held_.at(op.var)) {
-          if (std::ssize(layer) > op.a) layer.resize(static_cast<std::size_t>(op.a));
+        for (auto& layer : held_.at(op.sequence)) {
+          if (std::ssize(layer) > op.length) layer.resize(static_cast<std::size_t>(op.length));
         }
         return;
       case kAppend: return append(op, pool);
@@ -62,7 +62,7 @@ class Witness {
       case kAttendTree: return attend_tree(op, pool, *expected.attended);
       case kLen:
         EXPECT_EQ(expected.length,
-                  held_.contains(op.var) ? std::ssize(layer(op.var, op.layer)) : -1);
+                  held_.contains(op.sequence) ? std::ssize(layer(op.sequence, op.layer)) : -1);
         return;
       default: return;
     }

@@ -86,9 +86,9 @@ class Checker {
     if (e.status != Expect::success) return check_untouched(op);
     switch (op.kind) {
       case kDestroy: return check_destroy(op, got);
-      case kNew: return take_slot(op, op.var, got.first);
-      case kFork: return take_slot(op, op.other, got.first);
-      case kFree: used_[op.cache].erase(slot_[op.var]); return;
+      case kNew: return take_slot(op, op.sequence, got.first);
+      case kFork: return take_slot(op, op.forked, got.first);
+      case kFree: used_[op.cache].erase(slot_[op.sequence]); return;
       case kLen:
         if (got.first != e.length) {
           reject(op, fmt::format("layer {}: got {}, expected {}", op.layer, got.first, e.length));
@@ -119,7 +119,7 @@ class Checker {
       const bool lse_clean = op.lse_at < 0 || untouched(lse, rows * c.n_q * 4);
       if (!lse_clean || !clean(kO, op.o_at, rows * c.n_q * c.Dv)) return reject_touched(op);
     } else if (op.kind == kRead) {
-      const std::int64_t rows = std::max<std::int64_t>(0, op.b - op.a) * c.n_kv;
+      const std::int64_t rows = std::max<std::int64_t>(0, op.until - op.from) * c.n_kv;
       if (!clean(kReadK, op.k_at, rows * c.D) || !clean(kReadV, op.v_at, rows * c.Dv))
         return reject_touched(op);
     }

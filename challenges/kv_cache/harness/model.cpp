@@ -131,12 +131,12 @@ Expect Model::check_trees(const Op& op, const std::int64_t* pool) const {
 Expect Model::check_shared(const Op& op, const std::int64_t* pool) const {
   const std::int64_t* slots = pool + op.pool;
   for (std::int64_t b = 0; b < op.n; ++b) {
-    if (op.a < 0 || op.a > history(op, slots[b]).length) return Expect::invalid;
+    if (op.shared < 0 || op.shared > history(op, slots[b]).length) return Expect::invalid;
   }
   const auto tokens = [&](std::int64_t variable) {
     std::vector<std::pair<std::int64_t, std::int64_t>> all;  // phase, k_at
     const History& h = history(op, variable);
-    for (const Run& run : h.slice(0, op.a)) {
+    for (const Run& run : h.slice(0, op.shared)) {
       for (std::int64_t t = 0; t < run.n; ++t) all.emplace_back(run.phase, run.k_at + t * h.k_row);
     }
     return all;
@@ -178,14 +178,14 @@ Expect Model::append(const Op& op, const std::int64_t* pool) {
 }
 
 Expect Model::fork(const Op& op) {
-  if (!alive(op.var, op.cache) || (op.flags & kNullV) != 0) return Expect::invalid;
+  if (!alive(op.sequence, op.cache) || (op.flags & kNullV) != 0) return Expect::invalid;
   const kvc_config& c = config(op.cache);
   if (live_sequences(op.cache) >= c.max_seqs) return Expect::full;
   for (std::int64_t l = 0; l < c.n_layers; ++l) {
-    const std::int64_t more = sequence(op.var).layers[to_size(l)].length;
+    const std::int64_t more = sequence(op.sequence).layers[to_size(l)].length;
     if (tokens(op.cache, l) + more > c.max_tokens) return Expect::full;
   }
-  put(op.other, sequence(op.var));
+  put(op.forked, sequence(op.sequence));
   return Expect::success;
 }
 
@@ -193,7 +193,7 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
   const kvc_config& c = config(op.cache);
   switch (op.kind) {
     case kCreate:
-      if (op.var != kFieldNone || (op.flags & (kNullK | kNullV)) != 0) return Expect::invalid;
+      if (op.field != kFieldNone || (op.flags & (kNullK | kNullV)) != 0) return Expect::invalid;
       if (!well_formed(c)) throw Error("kv_cache: a configuration of spec.json is not well formed");
       return Expect::success;
     case kDestroy:
@@ -208,22 +208,22 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       s.cache = op.cache;
       const History empty{{}, 0, std::int64_t{c.n_kv} * c.D, std::int64_t{c.n_kv} * c.Dv};
       s.layers.assign(to_size(c.n_layers), empty);
-      put(op.var, std::move(s));
+      put(op.sequence, std::move(s));
       return Expect::success;
     }
     case kFree:
-      if (!alive(op.var, op.cache)) return Expect::invalid;
-      put(op.var, {});
+      if (!alive(op.sequence, op.cache)) return Expect::invalid;
+      put(op.sequence, {});
       return Expect::success;
     case kTruncate: {
-      if (!alive(op.var, op.cache)) return Expect::invalid;
-      Sequence& s = sequences_[to_size(op.var)];
-      if (op.a < 0 || op.a > s.longest()) return Expect::invalid;
-      for (History& h : s.layers) h.truncate(op.a);
+      if (!alive(op.sequence, op.cache)) return Expect::invalid;
+      Sequence& s = sequences_[to_size(op.sequence)];
+      if (op.length < 0 || op.length > s.longest()) return Expect::invalid;
+      for (History& h : s.layers) h.truncate(op.length);
       return Expect::success;
     }
     case kFork: return fork(op);
-    case kAllow: allowed_[op.cache] = op.a; return Expect::success;
+    case kAllow: allowed_[op.cache] = op.bytes; return Expect::success;
     case kAppend: {
       const Expect batch = check_batch(op, pool);
       return batch == Expect::success ? append(op, pool) : batch;
@@ -239,10 +239,10 @@ Expect Model::apply(const Op& op, const std::int64_t* pool) {
       if ((op.flags & kNullCache) != 0) return Expect::invalid;
       return allowed_[op.cache] >= 0 ? Expect::success_or_no_memory : Expect::success;
     case kRead: {
-      if (!alive(op.var, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
+      if (!alive(op.sequence, op.cache) || op.layer < 0 || op.layer >= c.n_layers)
         return Expect::invalid;
-      const History& h = sequence(op.var).layers[to_size(op.layer)];
-      const bool range = op.a >= 0 && op.a <= op.b && op.b <= h.length;
+      const History& h = sequence(op.sequence).layers[to_size(op.layer)];
+      const bool range = op.from >= 0 && op.from <= op.until && op.until <= h.length;
       return range && (op.flags & (kNullK | kNullV)) == 0 ? Expect::success : Expect::invalid;
     }
     default: return Expect::success;

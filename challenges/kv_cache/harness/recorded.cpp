@@ -101,7 +101,7 @@ class Writer {
             op.slot, [&](const std::string& slot) { return line(fmt::format("free {}", slot)); });
       case kTruncate:
         return with_slot(op.slot, [&](const std::string& slot) {
-          return line(fmt::format("trunc {} {}", slot, op.a));
+          return line(fmt::format("trunc {} {}", slot, op.length));
         });
       case kLen:
         return with_slot(op.slot, [&](const std::string& slot) {
@@ -165,12 +165,12 @@ class Writer {
 
   bool read(const RecordedOp& op, const std::string& slot) {
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
-    if (op.a < -kMost || op.a > kMost || op.b < -kMost || op.b > kMost) return false;
-    const std::int64_t tokens = std::max<std::int64_t>(op.b - op.a, 0);
+    if (op.from < -kMost || op.from > kMost || op.until < -kMost || op.until > kMost) return false;
+    const std::int64_t tokens = std::max<std::int64_t>(op.until - op.from, 0);
     if (tokens == 0 && (op.flags & (kNullK | kNullV)) != 0) return false;
     if (tokens > kMostTokens || !elements(tokens * c_.n_kv * (c_.D + width(c_)))) return false;
     return line(fmt::format("read@{}{}{} {} {} {}", op.layer, word(op, kNullK, "!nullk"),
-                            word(op, kNullV, "!nullv"), slot, op.a, op.b));
+                            word(op, kNullV, "!nullv"), slot, op.from, op.until));
   }
 
   bool append(const Recorded& r) {
@@ -197,7 +197,7 @@ class Writer {
       return trees(r, text) && line(fmt::format("tree@{}{}{}", op.layer, flags, text));
     if (!entries(r, text)) return false;
     if (op.kind == kAttend) return line(fmt::format("attend@{}{}{}", op.layer, flags, text));
-    return line(fmt::format("shared@{}{} {}{}", op.layer, flags, op.a, text));
+    return line(fmt::format("shared@{}{} {}{}", op.layer, flags, op.shared, text));
   }
 
   static const char* word(const RecordedOp& op, std::int64_t flag, const char* text) {

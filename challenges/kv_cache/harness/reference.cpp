@@ -221,8 +221,9 @@ Expected expectation(const Params& p, const Model& model, const Op& op) {
   const kvc_config& c = p.config[op.cache];
   switch (op.kind) {
     case kLen: {
-      const bool known = model.alive(op.var, op.cache) && op.layer >= 0 && op.layer < c.n_layers;
-      e.length = known ? model.sequence(op.var).layers[to_size(op.layer)].length : -1;
+      const bool known =
+          model.alive(op.sequence, op.cache) && op.layer >= 0 && op.layer < c.n_layers;
+      e.length = known ? model.sequence(op.sequence).layers[to_size(op.layer)].length : -1;
       break;
     }
     case kBytes:
@@ -251,7 +252,7 @@ std::unique_ptr<KvReference> make_reference(const Params& p, BufferViews buffers
       e.attended = attention(p, buffers, model, op, r->pool.data());
     }
     if (op.kind == kRead && status == Expect::success) {
-      e.read = model.sequence(op.var).layers[to_size(op.layer)].slice(op.a, op.b);
+      e.read = model.sequence(op.sequence).layers[to_size(op.layer)].slice(op.from, op.until);
     }
     r->expected.push_back(std::move(e));
   }

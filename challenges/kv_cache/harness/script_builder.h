@@ -39,8 +39,8 @@ class ScriptBuilder {
   void create(std::int64_t cache, std::int64_t flags, std::int64_t field = 0,
               std::int64_t value = 0) {
     Op op = blank(kCreate, cache, flags);
-    op.var = field;
-    op.a = value;
+    op.field = field;
+    op.value = value;
     exists_[cache] = emit(op) == Expect::success || exists_[cache];
   }
   void destroy(std::int64_t cache) {
@@ -49,35 +49,35 @@ class ScriptBuilder {
   }
   void open(std::int64_t cache, std::int64_t variable, std::int64_t flags) {
     Op op = blank(kNew, cache, flags);
-    op.var = variable;
+    op.sequence = variable;
     emit(op);
   }
   void close(std::int64_t cache, std::int64_t variable) {
     Op op = blank(kFree, cache, 0);
-    op.var = variable;
+    op.sequence = variable;
     emit(op);
   }
   void fork(std::int64_t cache, std::int64_t from, std::int64_t to, std::int64_t flags) {
     Op op = blank(kFork, cache, flags);
-    op.var = from;
-    op.other = to;
+    op.sequence = from;
+    op.forked = to;
     emit(op);
   }
   void truncate(std::int64_t cache, std::int64_t variable, std::int64_t length) {
     Op op = blank(kTruncate, cache, 0);
-    op.var = variable;
-    op.a = length;
+    op.sequence = variable;
+    op.length = length;
     emit(op);
   }
   void length(std::int64_t cache, std::int64_t layer, std::int64_t variable) {
     Op op = blank(kLen, cache, 0);
     op.layer = layer;
-    op.var = variable;
+    op.sequence = variable;
     emit(op);
   }
   void allow(std::int64_t cache, std::int64_t bytes) {
     Op op = blank(kAllow, cache, 0);
-    op.a = bytes;
+    op.bytes = bytes;
     emit(op);
   }
   void bytes(std::int64_t cache, std::int64_t flags) { emit(blank(kBytes, cache, flags)); }
@@ -85,19 +85,19 @@ class ScriptBuilder {
     emit(blank(kDefragment, cache, flags));
   }
 
-  void read(std::int64_t cache, std::int64_t layer, std::int64_t variable, std::int64_t t0,
-            std::int64_t t1, std::int64_t flags) {
+  void read(std::int64_t cache, std::int64_t layer, std::int64_t variable, std::int64_t from,
+            std::int64_t until, std::int64_t flags) {
     if (phase_ > 1) throw Error("kv_cache: nothing is read in the last of three phases");
     Op op = blank(kRead, cache, flags);
     op.layer = layer;
-    op.var = variable;
-    op.a = t0;
-    op.b = t1;
+    op.sequence = variable;
+    op.from = from;
+    op.until = until;
     op.k_at = script_.read_k;
     op.v_at = script_.read_v;
     const kvc_config& c = config(cache);
-    script_.read_k += std::max<std::int64_t>(t1 - t0, 0) * c.n_kv * c.D;
-    script_.read_v += std::max<std::int64_t>(t1 - t0, 0) * c.n_kv * c.Dv;
+    script_.read_k += std::max<std::int64_t>(until - from, 0) * c.n_kv * c.D;
+    script_.read_v += std::max<std::int64_t>(until - from, 0) * c.n_kv * c.Dv;
     emit(op);
   }
 
@@ -118,7 +118,7 @@ class ScriptBuilder {
   void attend_shared(std::int64_t cache, std::int64_t layer, const Entries& entries,
                      std::int64_t shared, std::int64_t flags) {
     Op op = batch(kAttendShared, cache, layer, entries, flags & ~kNoLse);
-    op.a = shared;
+    op.shared = shared;
     attend(op, entries, flags);
   }
 

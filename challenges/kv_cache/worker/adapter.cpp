@@ -189,16 +189,16 @@ class Script {
         std::int32_t slot = -1;
         const int status = fn<decltype(kvc_seq_new)>("kvc_seq_new")(
             cache, (op.flags & kNullV) != 0 ? nullptr : &slot);
-        return take_slot(op.var, slot, status, r);
+        return take_slot(op.sequence, slot, status, r);
       }
-      case kFree: return fn<decltype(kvc_seq_free)>("kvc_seq_free")(cache, slot_of(op.var));
+      case kFree: return fn<decltype(kvc_seq_free)>("kvc_seq_free")(cache, slot_of(op.sequence));
       case kTruncate:
-        return fn<decltype(kvc_truncate)>("kvc_truncate")(cache, slot_of(op.var), op.a);
+        return fn<decltype(kvc_truncate)>("kvc_truncate")(cache, slot_of(op.sequence), op.length);
       case kFork: {
         std::int32_t slot = -1;
         const int status = fn<decltype(kvc_fork)>("kvc_fork")(
-            cache, slot_of(op.var), (op.flags & kNullV) != 0 ? nullptr : &slot);
-        return take_slot(op.other, slot, status, r);
+            cache, slot_of(op.sequence), (op.flags & kNullV) != 0 ? nullptr : &slot);
+        return take_slot(op.forked, slot, status, r);
       }
       case kAppend: return append(op, cache);
       case kAttend:
@@ -211,13 +211,13 @@ class Script {
       }
       case kLen:
         r.first = fn<decltype(kvc_len)>("kvc_len")(cache, static_cast<std::int32_t>(op.layer),
-                                                   slot_of(op.var));
+                                                   slot_of(op.sequence));
         return ASSAY_OK;
-      case kAllow: state_.context[op.cache].allow(op.a); return ASSAY_OK;
+      case kAllow: state_.context[op.cache].allow(op.bytes); return ASSAY_OK;
       case kBytes: return fn<decltype(kvc_bytes)>("kvc_bytes")(cache, &r.first, &r.second);
       case kRead:
         return fn<decltype(kvc_read)>("kvc_read")(
-            cache, static_cast<std::int32_t>(op.layer), slot_of(op.var), op.a, op.b,
+            cache, static_cast<std::int32_t>(op.layer), slot_of(op.sequence), op.from, op.until,
             (op.flags & kNullK) != 0 ? nullptr : element(kReadK, op.k_at),
             (op.flags & kNullV) != 0 ? nullptr : element(kReadV, op.v_at));
     }
@@ -230,7 +230,7 @@ class Script {
     kvc_config config = p_.config[op.cache];
     // The first cache leaves the width of values at its default if possible.
     if (op.cache == 0 && config.Dv == config.D) config.Dv = 0;
-    if (op.var != kFieldNone) bend(config, op.var, op.a);
+    if (op.field != kFieldNone) bend(config, op.field, op.value);
     kvc* made = nullptr;
     const int status = fn<decltype(kvc_create)>("kvc_create")(
         context.ctx(), (op.flags & kNullK) != 0 ? nullptr : &config,
@@ -348,7 +348,7 @@ class Script {
     if (op.kind == kAttendShared) {
       auto* shared = fn<decltype(kvc_attend_shared)>("kvc_attend_shared");
       if (shared == nullptr) return lacking();
-      return shared(cache, layer, n, slots, cu, op.a, q, p_.scale, o, lse);
+      return shared(cache, layer, n, slots, cu, op.shared, q, p_.scale, o, lse);
     }
     return fn<decltype(kvc_attend)>("kvc_attend")(cache, layer, n, slots, cu, q, p_.scale, o, lse);
   }

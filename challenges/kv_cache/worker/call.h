@@ -10,7 +10,7 @@
 namespace assay::kv_cache {
 
 // kNothing, all zeros, pads the script if its length depends on the seed. kAllow is not a call:
-// from then on the cache gets `a` more bytes from its context, or any number if `a` is negative.
+// from then on the cache gets `bytes` more bytes from its context, or any number if that is negative.
 enum Kind : std::int64_t {
   kNothing,
   kCreate,
@@ -49,7 +49,7 @@ enum Flag : std::int64_t {
   kNullCache = 1024,  // defragment
 };
 
-// Fields of a configuration that kCreate replaces (op.var names it, op.a is the value; 0: none).
+// The field of a configuration that kCreate replaces by `value`.
 enum Field : std::int64_t {
   kFieldNone,
   kFieldSize,
@@ -68,14 +68,23 @@ enum Field : std::int64_t {
 };
 
 // One operation. Sequences are variables of the script, because slot ids are the submission's
-// choice: v >= 0 is a variable, v < 0 the literal slot -v - 2. Offsets are in elements.
+// choice: v >= 0 is a variable, v < 0 the literal slot -v - 2. Offsets are in elements. Each field
+// names the kinds that use it; for others it is 0, but lse_at is -1.
 struct Op {
-  std::int64_t kind, phase, cache, layer;
-  std::int64_t n, pool;  // entries; start in the pool of n slots, n + 1 sums and a tree's parents
-  std::int64_t k_at, v_at, q_at, o_at, lse_at;  // lse_at < 0: NULL
-  std::int64_t var, other;                      // the slot, a fork's new slot
-  std::int64_t a, b;                            // new length; t0, t1; shared tokens
-  std::int64_t flags;
+  std::int64_t kind, phase, cache, flags;
+  std::int64_t field, value;  // kCreate
+  std::int64_t sequence;      // kNew sets it; kFork copies it; kFree, kTruncate, kLen, kRead
+  std::int64_t forked;        // kFork sets it
+  std::int64_t length;        // kTruncate
+  std::int64_t bytes;         // kAllow
+  std::int64_t layer;         // kLen, kRead, kAppend, attention
+  std::int64_t from, until;   // kRead: tokens, without the last
+  // kAppend and attention: the number of entries, and where in the pool their n slots, n + 1 sums
+  // of rows and a tree's parents begin.
+  std::int64_t n, pool;
+  std::int64_t shared;              // kAttendShared: tokens with which all histories begin
+  std::int64_t k_at, v_at;          // kAppend, kRead
+  std::int64_t q_at, o_at, lse_at;  // attention; lse_at < 0: NULL
 };
 
 // In place of a status: the call failed for lack of memory but had changed its outputs.
@@ -112,8 +121,8 @@ enum Handle {
 // Followed by slots i32[n], cu i64[n + 1] and, for trees, parent i32[cu[n]].
 struct RecordedOp {
   std::int64_t kind = kNothing, layer = 0, n = 0;
-  std::int64_t a = 0, b = 0;  // as in Op
-  std::int64_t flags = 0;     // kNullK, kNullV, kNullParent, kNullLse
+  std::int64_t length = 0, from = 0, until = 0, shared = 0;  // as in Op
+  std::int64_t flags = 0;  // kNullK, kNullV, kNullParent, kNullLse
   std::int32_t slot = 0;
   float scale = 0;
 };

@@ -130,12 +130,10 @@ int watch_slot(kvc* cache, const RecordedOp& op, const std::int32_t* slot, Call 
   return session->result(status, slot == nullptr ? -1 : *slot);
 }
 
-RecordedOp op_of(Kind kind, std::int32_t slot = 0, std::int64_t a = 0, std::int64_t b = 0) {
+RecordedOp op_of(Kind kind, std::int32_t slot = 0) {
   RecordedOp op;
   op.kind = kind;
   op.slot = slot;
-  op.a = a;
-  op.b = b;
   return op;
 }
 
@@ -218,8 +216,9 @@ extern "C" int kvc_seq_free(kvc* cache, int32_t slot) {
 }
 
 extern "C" int kvc_truncate(kvc* cache, int32_t slot, int64_t new_len) {
-  return watch(cache, op_of(kTruncate, slot, new_len),
-               [&] { return ASSAY_IMPLEMENTATION(kvc_truncate)(cache, slot, new_len); });
+  RecordedOp op = op_of(kTruncate, slot);
+  op.length = new_len;
+  return watch(cache, op, [&] { return ASSAY_IMPLEMENTATION(kvc_truncate)(cache, slot, new_len); });
 }
 
 extern "C" int kvc_fork(kvc* cache, int32_t src, int32_t* dst) {
@@ -257,11 +256,12 @@ extern "C" int kvc_attend_tree(kvc* cache, int32_t layer, int32_t n, const int32
 extern "C" int kvc_attend_shared(kvc* cache, int32_t layer, int32_t n, const int32_t* slots,
                                  const int64_t* cu, int64_t shared, const void* q, float scale,
                                  void* o, float* lse) {
-  return watch_attention(cache, op_of(kAttendShared, 0, shared), {layer, n, slots, cu}, nullptr, q,
-                         scale, o, lse, [&] {
-                           return ASSAY_IMPLEMENTATION(kvc_attend_shared)(
-                               cache, layer, n, slots, cu, shared, q, scale, o, lse);
-                         });
+  RecordedOp op = op_of(kAttendShared);
+  op.shared = shared;
+  return watch_attention(cache, op, {layer, n, slots, cu}, nullptr, q, scale, o, lse, [&] {
+    return ASSAY_IMPLEMENTATION(kvc_attend_shared)(cache, layer, n, slots, cu, shared, q, scale, o,
+                                                   lse);
+  });
 }
 
 extern "C" int64_t kvc_len(kvc* cache, int32_t layer, int32_t slot) {
@@ -283,7 +283,9 @@ extern "C" int kvc_bytes(kvc* cache, int64_t* live, int64_t* reserved) {
 
 extern "C" int kvc_read(kvc* cache, int32_t layer, int32_t slot, int64_t t0, int64_t t1, void* k,
                         void* v) {
-  RecordedOp op = op_of(kRead, slot, t0, t1);
+  RecordedOp op = op_of(kRead, slot);
+  op.from = t0;
+  op.until = t1;
   op.layer = layer;
   op.flags = flag(k, kNullK) | flag(v, kNullV);
   return watch(cache, op,
