@@ -6,33 +6,81 @@
 namespace assay::sim {
 namespace {
 
-float float_of_half(std::uint32_t x) { return widen(Half{x}); }
+using Words = Eight<std::uint32_t>;
 
-float float_of_e4m3(std::uint32_t x) { return widen_fp8<E4m3>(x); }
+// The values of eight numbers in a format of few bits, each in the low bits of a word. Like widen()
+// in formats.h, but written for vectors: where much is inlined, calls for one number stay calls.
+template <class F>
+[[gnu::always_inline]] inline Eight<double> values_of(Words x) {
+  const Words magnitude = x & (F::sign - 1);
+  const Words shifted = magnitude << (23 - F::fraction_bits);
+  // A subnormal number is the fraction of a float of the least exponent, less its leading bit.
+  constexpr std::uint32_t kLeast = 127 - F::bias + 1;
+  constexpr float kLeading = 1.0f / (1 << (F::bias - 1));
+  const Words subnormal =
+      as_bits<Words>(as_bits<Eight<float>>(shifted + (kLeast << 23)) - kLeading);
+  const Words normal = shifted + ((127 - F::bias) << 23);
+  Words bits = magnitude < F::min_normal ? subnormal : normal;
+  const Words zero{};
+  if constexpr (std::is_same_v<F, E4m3>) {
+    bits = magnitude == F::infinity ? zero + kNan32 : bits;
+  } else {
+    bits = magnitude == F::infinity ? zero + F32::infinity : bits;
+    bits = magnitude > F::infinity ? zero + kNan32 : bits;
+  }
+  constexpr int kToSign = 31 - F::exponent_bits - F::fraction_bits;
+  bits |= (x & F::sign) << kToSign;
+  return __builtin_convertvector(as_bits<Eight<float>>(bits), Eight<double>);
+}
 
-float float_of_e5m2(std::uint32_t x) { return widen_fp8<E5m2>(x); }
+template <>
+[[gnu::always_inline]] inline Eight<double> values_of<Bf16>(Words x) {
+  return __builtin_convertvector(as_bits<Eight<float>>(x << 16), Eight<double>);
+}
 
-float float_of_bfloat(std::uint32_t x) { return widen(Bfloat{x}); }
+template <>
+[[gnu::always_inline]] inline Eight<double> values_of<Tf32>(Words x) {
+  return __builtin_convertvector(as_bits<Eight<float>>(x & ~0x1fffu), Eight<double>);
+}
 
-float float_of_tf32(std::uint32_t x) { return std::bit_cast<float>(x & ~0x1fffu); }
+// Rounds to f16, nearest even. Values are sums of few bits, so nothing was rounded before.
+[[gnu::always_inline]] inline Words nearest_halves(Eight<double> x) {
+  constexpr std::uint64_t kSign = F64::sign, kExponent = F64::infinity;
+  const auto bits = as_bits<Eight<std::uint64_t>>(x);
+  const auto magnitude = as_bits<Eight<double>>(bits & (kSign - 1));
+  const Eight<double> zero{}, least = zero + 0x1p-14;
+  const auto power = larger<double>(as_bits<Eight<double>>(bits & kExponent), least);
+  // Adding 2^52 units of the last place, and one half more so that the exponent stays, rounds to it.
+  const Eight<double> shift = power * (0x1.8p52 / (1 << F16::fraction_bits));
+  const Eight<double> rounded = (magnitude + shift) - shift;
+  // Exact: at most 11 bits. From 2^16 on it is infinite, as is a NaN until the end.
+  const auto narrow = as_bits<Words>(__builtin_convertvector(rounded, Eight<float>));
+  const Words none{};
+  const Words normal = (narrow >> 13) - ((127 - F16::bias) << F16::fraction_bits);
+  const Words subnormal = __builtin_convertvector(
+      __builtin_convertvector(rounded * 0x1p24, Eight<std::int32_t>), Words);
+  Words out = narrow < ((127u - F16::bias + 1) << 23) ? subnormal : normal;
+  out = narrow >= ((127u + F16::bias + 1) << 23) ? none + F16::infinity : out;
+  out |= __builtin_convertvector((bits & kSign) >> 48, Words);
+  return __builtin_convertvector(x == x, Eight<std::int32_t>) != 0 ? out : none + kNan16;
+}
 
 // D and C of f16: 64 elements per register, row by row.
 template <int m, int n>
 [[gnu::always_inline]] inline void load_c(const MmaRegisters<Lanes32>& x, bool half,
                                           double (&c)[m * n]) {
   if (!half) {
-    return unpack_pairs<m, n>(x.c, c, [](Eight<std::uint32_t> v) {
-      return __builtin_convertvector(std::bit_cast<Eight<float>>(v), Eight<double>);
-    });
+    return unpack_pairs<m, n>(
+        x.c, c, [](Words v) __attribute__((always_inline)) {
+          return __builtin_convertvector(as_bits<Eight<float>>(v), Eight<double>);
+        });
   }
   for (int t = 0; t < m * n / 64; ++t) {
     const TileOrigin at = tile_origin(t, m, n, 8);
-    std::uint16_t elements[64];
-    std::memcpy(elements, x.c[t], sizeof elements);
-    double values[64];
-    for (int e = 0; e < 64; ++e) values[e] = float_of_half(elements[e]);
-    for (int g = 0; g < 8; ++g)
-      std::memcpy(&c[(at.row + g) * n + at.col], values + 8 * g, 8 * sizeof(double));
+    for (int g = 0; g < 8; ++g) {
+      const auto row = load<Eight<std::uint16_t>>(&x.c[t]->v[4 * g]);
+      store(&c[(at.row + g) * n + at.col], values_of<F16>(__builtin_convertvector(row, Words)));
+    }
   }
 }
 
@@ -41,36 +89,38 @@ template <int m, int n>
 [[gnu::always_inline]] inline void store_d(const double (&d)[m * n], bool half,
                                            const MmaRegisters<Lanes32>& x) {
   if (!half) {
-    return pack_pairs<m, n>(d, x.d, [](Eight<double> v) {
-      const auto bits = std::bit_cast<Eight<std::uint32_t>>(float_towards_zero(v));
-      return __builtin_convertvector(v == v, Eight<std::int32_t>) != 0 ? bits : bits * 0 + kNan32;
-    });
+    return pack_pairs<m, n>(
+        d, x.d, [](Eight<double> v) __attribute__((always_inline)) {
+          const auto bits = as_bits<Words>(float_towards_zero(v));
+          return __builtin_convertvector(v == v, Eight<std::int32_t>) != 0 ? bits
+                                                                           : bits * 0 + kNan32;
+        });
   }
   for (int t = 0; t < m * n / 64; ++t) {
     const TileOrigin at = tile_origin(t, m, n, 8);
-    double values[64];
-    for (int g = 0; g < 8; ++g)
-      std::memcpy(values + 8 * g, &d[(at.row + g) * n + at.col], 8 * sizeof(double));
-    std::uint16_t elements[64];
-    for (int e = 0; e < 64; ++e) {
-      elements[e] = static_cast<std::uint16_t>(to_half<Half>(values[e]).bits);
+    for (int g = 0; g < 8; ++g) {
+      const Words row = nearest_halves(load<Eight<double>>(&d[(at.row + g) * n + at.col]));
+      store(&x.d[t]->v[4 * g], __builtin_convertvector(row, Eight<std::uint16_t>));
     }
-    std::memcpy(x.d[t], elements, sizeof elements);
   }
 }
 
-template <class Element, float decode(std::uint32_t), int count>
-void read_a(const Lanes32* const* registers, double (&a)[count]) {
+// The elements of A, which fill words of their own size.
+template <class F, class Element, int count>
+[[gnu::always_inline]] inline void read_a(const Lanes32* const* registers, double (&a)[count]) {
   Element elements[count];
   concatenate<Element, count * sizeof(Element) / sizeof(Lanes32)>(registers, elements);
-  for (int e = 0; e < count; ++e) a[e] = decode(elements[e]);
+  for (int e = 0; e < count; e += 8) {
+    const auto eight = load<Eight<Element>>(elements + e);
+    store(a + e, values_of<F>(__builtin_convertvector(eight, Words)));
+  }
 }
 
-template <class Element, float decode(std::uint32_t), int n, int k>
-void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
+template <class F, class Element, int n, int k>
+[[gnu::always_inline]] inline void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
   std::uint32_t elements[n * k];
   unpack_b<n, k, 8 * sizeof(Element)>(registers, elements);
-  for (int e = 0; e < n * k; ++e) b[e] = decode(elements[e]);
+  for (int e = 0; e < n * k; e += 8) store(b + e, values_of<F>(load<Words>(elements + e)));
 }
 
 constexpr double kLeastHalf = 0x1p-14, kLeastFloat = 0x1p-126;  // normal
@@ -149,11 +199,11 @@ void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode, double (&a)[m *
   store_d<m, n>(d, mode.half_d, x);
 }
 
-template <class Element, float decode(std::uint32_t), int m, int n, int k>
+template <class F, class Element, int m, int n, int k>
 void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   double a[m * k], b[n * k];
-  read_a<Element, decode>(x.a, a);
-  read_b<Element, decode, n, k>(x.b, b);
+  read_a<F, Element>(x.a, a);
+  read_b<F, Element, n, k>(x.b, b);
   finish<Element, m, n, k>(x, mode, a, b, mode.a == TensorType::f16 ? kLeastHalf : kLeastFloat);
 }
 
@@ -161,14 +211,14 @@ template <int m, int n, int k>
 void mma_fp8(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
   double a[m * k], b[n * k];
   if (mode.a == TensorType::e4m3) {
-    read_a<std::uint8_t, float_of_e4m3>(x.a, a);
+    read_a<E4m3, std::uint8_t>(x.a, a);
   } else {
-    read_a<std::uint8_t, float_of_e5m2>(x.a, a);
+    read_a<E5m2, std::uint8_t>(x.a, a);
   }
   if (mode.b == TensorType::e4m3) {
-    read_b<std::uint8_t, float_of_e4m3, n, k>(x.b, b);
+    read_b<E4m3, std::uint8_t, n, k>(x.b, b);
   } else {
-    read_b<std::uint8_t, float_of_e5m2, n, k>(x.b, b);
+    read_b<E5m2, std::uint8_t, n, k>(x.b, b);
   }
   finish<std::uint8_t, m, n, k>(x, mode, a, b, kLeastHalf);
 }
@@ -181,24 +231,27 @@ void mma_f64(const MmaRegisters<Lanes64>& x) {
   for (int t = 0; t < k / 4; ++t) {
     for (int p = 0; p < 4; ++p) {
       for (int j = 0; j < 8; ++j)
-        b[8 * (4 * t + p) + j] = std::bit_cast<double>(x.b[t]->v[4 * j + p]);
+        std::memcpy(&b[8 * (4 * t + p) + j], &x.b[t]->v[4 * j + p], sizeof(double));
     }
   }
-  unpack_pairs<m, n>(x.c, d,
-                     [](Eight<std::uint64_t> v) { return std::bit_cast<Eight<double>>(v); });
+  unpack_pairs<m, n>(
+      x.c, d, [](Eight<std::uint64_t> v) __attribute__((always_inline)) {
+        return as_bits<Eight<double>>(v);
+      });
   multiply<FusedProducts, m, n, k, 4>(a, b, d);
-  pack_pairs<m, n>(d, x.d, [](Eight<double> v) {
-    const auto bits = std::bit_cast<Eight<std::uint64_t>>(v);
-    return v == v ? bits : bits * 0 + kNan64;
-  });
+  pack_pairs<m, n>(
+      d, x.d, [](Eight<double> v) __attribute__((always_inline)) {
+        const auto bits = as_bits<Eight<std::uint64_t>>(v);
+        return v == v ? bits : bits * 0 + kNan64;
+      });
 }
 
-template <float decode(std::uint32_t)>
+template <class F>
 Mma32 find_16_bit(MmaShape s) {
-  if (s == MmaShape{16, 8, 8}) return mma<std::uint16_t, decode, 16, 8, 8>;
-  if (s == MmaShape{16, 8, 16}) return mma<std::uint16_t, decode, 16, 8, 16>;
-  if (s == MmaShape{16, 16, 16}) return mma<std::uint16_t, decode, 16, 16, 16>;
-  if (s == MmaShape{32, 8, 16}) return mma<std::uint16_t, decode, 32, 8, 16>;
+  if (s == MmaShape{16, 8, 8}) return mma<F, std::uint16_t, 16, 8, 8>;
+  if (s == MmaShape{16, 8, 16}) return mma<F, std::uint16_t, 16, 8, 16>;
+  if (s == MmaShape{16, 16, 16}) return mma<F, std::uint16_t, 16, 16, 16>;
+  if (s == MmaShape{32, 8, 16}) return mma<F, std::uint16_t, 32, 8, 16>;
   return nullptr;
 }
 
@@ -206,12 +259,12 @@ Mma32 find_16_bit(MmaShape s) {
 
 Mma32 find_float_mma(TensorType type, MmaShape s) {
   switch (type) {
-    case TensorType::f16: return find_16_bit<float_of_half>(s);
-    case TensorType::bf16: return find_16_bit<float_of_bfloat>(s);
+    case TensorType::f16: return find_16_bit<F16>(s);
+    case TensorType::bf16: return find_16_bit<Bf16>(s);
     case TensorType::tf32:
-      if (s == MmaShape{16, 8, 4}) return mma<std::uint32_t, float_of_tf32, 16, 8, 4>;
-      if (s == MmaShape{16, 8, 8}) return mma<std::uint32_t, float_of_tf32, 16, 8, 8>;
-      if (s == MmaShape{16, 16, 8}) return mma<std::uint32_t, float_of_tf32, 16, 16, 8>;
+      if (s == MmaShape{16, 8, 4}) return mma<Tf32, std::uint32_t, 16, 8, 4>;
+      if (s == MmaShape{16, 8, 8}) return mma<Tf32, std::uint32_t, 16, 8, 8>;
+      if (s == MmaShape{16, 16, 8}) return mma<Tf32, std::uint32_t, 16, 16, 8>;
       return nullptr;
     case TensorType::e4m3:
     case TensorType::e5m2:

@@ -43,6 +43,14 @@ template <class Vector>
   std::memcpy(to, &v, sizeof v);
 }
 
+// The same bits, as another vector. Unlike std::bit_cast it is never a call, whatever the compiler
+// thinks of the size of its caller.
+template <class To, class From>
+[[gnu::always_inline]] inline To as_bits(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, v);
+}
+
 // The registers of A in sequence: tile by tile, each row-major. `count`: number of registers.
 template <class Element, int count, class Lanes>
 [[gnu::always_inline]] inline void concatenate(
