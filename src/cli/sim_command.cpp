@@ -106,6 +106,8 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "  modelled         time by the rules of docs/simulator.md, and the price that bounds it\n"
       "  reads, writes    bytes asked for, of the bytes of the sectors that were moved for them\n"
       "  spilled          bytes of registers and arrays of threads that went to memory\n"
+      "  warps resident   of the 64 that a multiprocessor holds, and what limits them; registers are\n"
+      "                   estimated\n"
       "then the source lines that most replays are due to, and every finding. A fault ends its "
       "kernel,\n"
       "and the program sees CUDA's error code.\n"

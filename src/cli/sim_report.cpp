@@ -158,8 +158,8 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
 
 std::string profile_table(const std::vector<sim::KernelSummary>& kernels, const Gpu& gpu) {
   constexpr std::uint64_t kSector = 32;
-  TextTable table(
-      {"kernel", "modelled us", "bound", "reads", "writes", "lanes active", "replays", "spilled"});
+  TextTable table({"kernel", "modelled us", "bound", "reads", "writes", "lanes active", "replays",
+                   "spilled", "warps resident"});
   for (const auto& k : kernels) {
     const Counters& c = k.counters;
     const ModelledTime time = modelled(k, gpu);
@@ -168,7 +168,8 @@ std::string profile_table(const std::vector<sim::KernelSummary>& kernels, const 
                share(c.global_store_bytes, kSector * c.global_store_sectors),
                fmt::format("{:.1f}%", 100 * c.divergence_efficiency()),
                share(c.shared_replays, c.shared_passes),
-               std::to_string(c.local_load_bytes + c.local_store_bytes)});
+               std::to_string(c.local_load_bytes + c.local_store_bytes),
+               fmt::format("{} by {}", k.residency.warps, sim::to_string(k.residency.limit))});
   }
   return fmt::format("\nmodelled on {}, not measured\n{}", gpu.name, table.str());
 }
@@ -217,10 +218,14 @@ Json to_json(const sim::KernelSummary& k, const Gpu* gpu) {
   for (const auto& c : kCounters) counters[c.name] = k.counters.*c.member;
   counters["total"] = units_json(k.counters.total);
   counters["critical"] = units_json(k.counters.critical);
+  const Json residency = {{"warps", k.residency.warps},
+                          {"most", sim::kMaxResidentWarps},
+                          {"limit", sim::to_string(k.residency.limit)}};
   Json kernel = {
       {"name", demangled(k.name)}, {"mangled", k.name},
       {"launches", k.launches},    {"divergence_efficiency", k.counters.divergence_efficiency()},
-      {"counters", counters},      {"replays", replays}};
+      {"residency", residency},    {"counters", counters},
+      {"replays", replays}};
   if (gpu != nullptr) {
     const ModelledTime time = modelled(k, *gpu);
     kernel["modelled"] = {{"gpu", gpu->name}, {"seconds", time.total()}, {"bound", time.bound()}};

@@ -15,7 +15,8 @@ inline constexpr int kFindings = 3;  // exit status
 std::string sim_text(const SimulatedRun&, const Gpu* = nullptr);
 
 // {"program": {...}, "kernels": [...], "findings": [...], "unsupported": [...], "notes": [...]}:
-// every counter of sim/counters.h under its name, and for each kernel all lines with replays.
+// every counter of sim/counters.h under its name, and for each kernel all lines with replays and
+// "residency": {"warps", "most", "limit"}, see sim/runtime/occupancy.h.
 //
 // With a GPU, each kernel has "modelled": {"gpu", "seconds", "bound"}.
 std::string sim_json(const SimulatedRun&, const Gpu* = nullptr);

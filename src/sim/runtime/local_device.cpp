@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/ptx/parser.h"
 
 namespace assay::sim {
@@ -97,8 +99,11 @@ LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
     reply.output = std::move(result.output);
     reply.instructions = result.counters.instructions;
     for (const Finding& f : result.notes) log_.note(f.describe());
-    log_.launch({device_.info(kernel).name, result.counters, std::move(result.findings),
-                 std::move(result.replays)});
+    const KernelInfo& info = device_.info(kernel);
+    const auto threads = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(config.block.count(), kMaxThreadsPerBlock + 1));
+    log_.launch({info.name, residency_of(info, threads, config.dynamic_shared_bytes),
+                 result.counters, std::move(result.findings), std::move(result.replays)});
   } catch (const std::exception& e) {  // Unsupported, or the host is out of memory
     reply.unsupported = true;
     reply.message = e.what();

@@ -1,6 +1,7 @@
 #include "sim/runtime/occupancy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::sim {
 namespace {
@@ -15,6 +16,29 @@ constexpr std::uint32_t warps_of(std::uint32_t threads) {
   return static_cast<std::uint32_t>(round_up(threads, kWarpSize) / kWarpSize);
 }
 
+bool can_launch(const KernelInfo& info, std::uint32_t threads, std::uint64_t dynamic_shared_bytes) {
+  return threads > 0 && threads <= info.max_threads &&
+         info.static_shared_bytes + dynamic_shared_bytes <= kMaxSharedOptin;
+}
+
+std::uint32_t blocks_by_threads(std::uint32_t threads) {
+  return kMaxResidentThreads / (warps_of(threads) * kWarpSize);
+}
+
+std::uint32_t blocks_by_shared(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>(kSharedPerMultiprocessor /
+                                    round_up(bytes + kReservedSharedPerBlock, kSharedUnit));
+}
+
+// Registers are handed out to whole warps, and each warp belongs to one of the sub-partitions.
+std::uint32_t blocks_by_registers(const KernelInfo& info, std::uint32_t threads) {
+  const std::uint64_t per_warp =
+      round_up(std::uint64_t{registers_per_thread(info)} * kWarpSize, kRegisterUnit);
+  const std::uint64_t warps =
+      kRegistersPerMultiprocessor / kSubPartitions / per_warp * kSubPartitions;
+  return static_cast<std::uint32_t>(warps / warps_of(threads));
+}
+
 }  // namespace
 
 std::uint32_t registers_per_thread(const KernelInfo& info) {
@@ -27,13 +51,33 @@ std::uint32_t registers_per_thread(const KernelInfo& info) {
 
 std::uint32_t blocks_per_multiprocessor(const KernelInfo& info, std::uint32_t threads,
                                         std::uint64_t dynamic_shared_bytes) {
-  const std::uint64_t shared = info.static_shared_bytes + dynamic_shared_bytes;
-  if (threads == 0 || threads > info.max_threads || shared > kMaxSharedOptin) return 0;
-  const std::uint32_t warps = warps_of(threads);
-  const std::uint32_t by_threads = kMaxResidentThreads / (warps * kWarpSize);
-  const auto by_shared = static_cast<std::uint32_t>(
-      kSharedPerMultiprocessor / round_up(shared + kReservedSharedPerBlock, kSharedUnit));
-  return std::min({kMaxResidentBlocks, by_threads, by_shared});
+  if (!can_launch(info, threads, dynamic_shared_bytes)) return 0;
+  return std::min({kMaxResidentBlocks, blocks_by_threads(threads),
+                   blocks_by_shared(info.static_shared_bytes + dynamic_shared_bytes)});
+}
+
+const char* to_string(ResidencyLimit limit) {
+  switch (limit) {
+    case ResidencyLimit::threads: return "threads";
+    case ResidencyLimit::blocks: return "blocks";
+    case ResidencyLimit::shared_memory: return "shared memory";
+    case ResidencyLimit::registers: return "registers";
+  }
+  return "unknown";
+}
+
+Residency residency_of(const KernelInfo& info, std::uint32_t threads,
+                       std::uint64_t dynamic_shared_bytes) {
+  if (!can_launch(info, threads, dynamic_shared_bytes)) return {};
+  const std::pair<std::uint32_t, ResidencyLimit> bounds[] = {
+      {blocks_by_threads(threads), ResidencyLimit::threads},
+      {kMaxResidentBlocks, ResidencyLimit::blocks},
+      {blocks_by_shared(info.static_shared_bytes + dynamic_shared_bytes),
+       ResidencyLimit::shared_memory},
+      {blocks_by_registers(info, threads), ResidencyLimit::registers}};
+  const auto& [blocks, limit] =
+      *std::ranges::min_element(bounds, {}, [](const auto& bound) { return bound.first; });
+  return {blocks * warps_of(threads), limit};
 }
 
 std::uint64_t dynamic_shared_for(const KernelInfo& info, std::uint32_t blocks) {

@@ -20,6 +20,20 @@ std::uint32_t registers_per_thread(const KernelInfo&);
 std::uint32_t blocks_per_multiprocessor(const KernelInfo&, std::uint32_t threads,
                                         std::uint64_t dynamic_shared_bytes);
 
+// What limits how many warps a multiprocessor holds at once.
+enum class ResidencyLimit : std::uint8_t { threads, blocks, shared_memory, registers };
+const char* to_string(ResidencyLimit);  // "shared memory"
+
+inline constexpr std::uint32_t kMaxResidentWarps = kMaxResidentThreads / kWarpSize;
+
+struct Residency {
+  std::uint32_t warps = 0;                         // 0: not even one block fits
+  ResidencyLimit limit = ResidencyLimit::threads;  // the first of those that allow the fewest
+};
+// For blocks of `threads`. Other than above, registers count, by KernelInfo's estimate.
+Residency residency_of(const KernelInfo&, std::uint32_t threads,
+                       std::uint64_t dynamic_shared_bytes);
+
 // The most dynamic shared memory, in bytes, with which `blocks` of `threads` fit on a
 // multiprocessor.
 std::uint64_t dynamic_shared_for(const KernelInfo&, std::uint32_t blocks);

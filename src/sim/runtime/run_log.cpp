@@ -95,13 +95,21 @@ class Summary {
 
   bool add_launch(Reader in) {
     std::string name;
+    Residency residency;
     Counters counters;
     std::uint64_t findings = 0;
-    if (!in.text(name) || !in.value(counters) || !in.value(findings)) return false;
+    if (!in.text(name) || !in.value(residency.warps) || !in.value(residency.limit) ||
+        !in.value(counters) || !in.value(findings)) {
+      return false;
+    }
     const auto [at, fresh] = kernels_.try_emplace(name, result.kernels.size());
-    if (fresh) result.kernels.push_back({name, 0, {}, {}});
+    if (fresh) result.kernels.push_back({name, 0, residency, {}, {}});
     KernelSummary& kernel = result.kernels[at->second];
     kernel.launches += 1;
+    // A launch that the device refused had none.
+    const std::uint32_t least = kernel.residency.warps;
+    if (residency.warps > 0 && (least == 0 || residency.warps < least))
+      kernel.residency = residency;
     kernel.counters += counters;
     std::map<Place, std::size_t> seen;
     for (std::uint64_t i = 0; i < findings; ++i) {
@@ -161,6 +169,8 @@ void RunLog::append(std::uint32_t kind, std::string_view payload) {
 void RunLog::launch(const LaunchRecord& r) {
   Writer out;
   out.text(r.kernel);
+  out.value(r.residency.warps);
+  out.value(r.residency.limit);
   out.value(r.counters);
   out.value(std::uint64_t{r.findings.size()});
   for (const Finding& f : r.findings) write_finding(out, f);

@@ -12,11 +12,13 @@
 #include "sim/counters.h"
 #include "sim/finding.h"
 #include "sim/line_replays.h"
+#include "sim/runtime/occupancy.h"
 
 namespace assay::sim {
 
 struct LaunchRecord {
   std::string kernel;  // mangled
+  Residency residency;
   Counters counters;
   std::vector<Finding> findings;
   std::vector<LineReplays> replays;
@@ -42,6 +44,7 @@ class RunLog {
 struct KernelSummary {
   std::string name;  // mangled
   std::uint64_t launches = 0;
+  Residency residency;               // of the launch that let the fewest warps be resident
   Counters counters;                 // the sum over the launches
   std::vector<LineReplays> replays;  // likewise, in the form of by_line()
 };

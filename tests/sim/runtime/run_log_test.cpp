@@ -35,7 +35,7 @@ class RunLogTest : public testing::Test {
   }
   static LaunchRecord record(std::string kernel, std::uint64_t instructions,
                              std::vector<Finding> findings = {}) {
-    LaunchRecord r{std::move(kernel), {}, std::move(findings), {}};
+    LaunchRecord r{std::move(kernel), {}, {}, std::move(findings), {}};
     r.counters.instructions = instructions;
     return r;
   }
@@ -69,6 +69,20 @@ TEST_F(RunLogTest, ReplaysAreSummedByKernelAndLine) {
   EXPECT_THAT(s.kernels[0].replays, ElementsAre(LineReplays{"k.cu:3", 6}, LineReplays{"k.cu:7", 5},
                                                 LineReplays{"k.cu:9", 1}));
   EXPECT_THAT(s.kernels[1].replays, ElementsAre(LineReplays{"k.cu:7", 1}));
+}
+
+TEST_F(RunLogTest, TheLaunchWithTheFewestResidentWarpsCounts) {
+  LaunchRecord r = record("a", 1);
+  for (const Residency residency :
+       {Residency{}, Residency{48, ResidencyLimit::registers},
+        Residency{16, ResidencyLimit::shared_memory}, Residency{64, ResidencyLimit::threads}}) {
+    r.residency = residency;
+    log_.launch(r);
+  }
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.kernels.size(), 1u);
+  EXPECT_EQ(s.kernels[0].residency.warps, 16u);
+  EXPECT_EQ(s.kernels[0].residency.limit, ResidencyLimit::shared_memory);
 }
 
 TEST_F(RunLogTest, FindingsComeBackWhole) {
