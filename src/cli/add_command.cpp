@@ -176,26 +176,28 @@ void add_add(CLI::App& app, Action& action) {
                       "folder of models (default: WORK/submissions)");
   command->add_flag("--dry-run", c->dry_run, "show what would be taken, and write nothing");
   command->footer(
-      "\nStores the answer as MODEL/CHALLENGE/N/ in the folder of models, N being the next\n"
-      "attempt: what is graded, what was received in original/, and attempt.json with what is\n"
-      "known of it. An answer that lies in MODEL/CHALLENGE itself is the first. Nothing there is\n"
-      "changed, and nothing is run.\n"
-      "\nOf a chat answer that is the blocks that names tell apart (in the fence, in the first "
-      "line\n"
-      "or in the line above), or the only block that defines the challenge's functions. Thoughts\n"
-      "(<think>), diffs and shell commands are none. Where several blocks could be the answer "
-      "they\n"
-      "are listed, and --block decides. Of a folder it is the source files; the rest is kept, and\n"
-      "no part of the answer.\n"
-      "\nExit status: 0 stored, 2 nothing was stored: no answer, an ambiguous one, or another "
-      "error.\n"
-      "\nExamples:\n"
-      "  assay add my-model CHALLENGE answer.md\n"
-      "  your-model < task.md | assay add my-model CHALLENGE - --tokens-out 5120 --seconds 61\n"
-      "  assay add my-model CHALLENGE answer.md --block 3 --language cuda\n"
-      "  assay add my-agent CHALLENGE /tmp/worked-here/\n"
-      "  assay add my-model CHALLENGE kernel.cu helper.cuh\n"
-      "  assay add my-model CHALLENGE --no-answer 'refused'\n");
+      R"(
+Stores the answer as MODEL/CHALLENGE/N/ in the folder of models, N being the next
+attempt: what is graded, what was received in original/, and attempt.json with what is
+known of it. An answer that lies in MODEL/CHALLENGE itself is the first. Nothing there is
+changed, and nothing is run.
+
+Of a chat answer that is the blocks that names tell apart (in the fence, in the first line
+or in the line above), or the only block that defines the challenge's functions. Thoughts
+(<think>), diffs and shell commands are none. Where several blocks could be the answer they
+are listed, and --block decides. Of a folder it is the source files; the rest is kept, and
+no part of the answer.
+
+Exit status: 0 stored, 2 nothing was stored: no answer, an ambiguous one, or another error.
+
+Examples:
+  assay add my-model CHALLENGE answer.md
+  your-model < task.md | assay add my-model CHALLENGE - --tokens-out 5120 --seconds 61
+  assay add my-model CHALLENGE answer.md --block 3 --language cuda
+  assay add my-agent CHALLENGE /tmp/worked-here/
+  assay add my-model CHALLENGE kernel.cu helper.cuh
+  assay add my-model CHALLENGE --no-answer 'refused'
+)");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return add_answer(context, *c); }; });
 }

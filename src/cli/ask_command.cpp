@@ -406,26 +406,31 @@ void add_ask(CLI::App& app, Action& action) {
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");
   command->footer(
-      "\nEach answer becomes an attempt, submissions/NAME/CHALLENGE/N, with the whole exchange in\n"
-      "original/conversation.jsonl. The key is read from the variable, and neither stored nor\n"
-      "printed. Replies are streamed. Busy servers (429, 5xx), time-outs and connections that end\n"
-      "too soon are asked again, later each time, or when Retry-After says.\n"
-      "\nThe same command again asks for what is missing, and for nothing that was answered, also\n"
-      "after a kill. --samples 3 after --samples 1 adds two. Samples with other settings (URL,\n"
-      "model, temperature, prompt ...) need a name of their own, or --mixed.\n"
-      "\nWith --turns T, what assay check finds is said to the model after each answer but the "
-      "last,\n"
-      "until it finds nothing. The attempt is the last turn with code; original/turns/ keeps all.\n"
-      "\nA refusal, or a reply without code, is an attempt without an answer. A reply of which it\n"
-      "is not clear which block is the answer is kept for assay add.\n"
-      "\nExit status: 0 every sample is there, 1 some are to be decided by hand, 2 some could not "
-      "be\n"
-      "had, or another error, 130 stopped.\n"
-      "\nExamples:\n"
-      "  assay ask --url http://localhost:8000/v1 --model my-model --challenge CHALLENGE\n"
-      "  assay ask --url https://api.openai.com/v1 --model MODEL --samples 3 --dry-run\n"
-      "  assay ask --url https://host/v1 --key-env HOST_KEY --model org/model --as model \\\n"
-      "    --language both --turns 3 --temperature 0.6 --price-in 0.5 --price-out 2\n");
+      R"(
+Each answer becomes an attempt, submissions/NAME/CHALLENGE/N, with the whole exchange in
+original/conversation.jsonl. The key is read from the variable, and neither stored nor
+printed. Replies are streamed. Busy servers (429, 5xx), time-outs and connections that end
+too soon are asked again, later each time, or when Retry-After says.
+
+The same command again asks for what is missing, and for nothing that was answered, also
+after a kill. --samples 3 after --samples 1 adds two. Samples with other settings (URL,
+model, temperature, prompt ...) need a name of their own, or --mixed.
+
+With --turns T, what assay check finds is said to the model after each answer but the last,
+until it finds nothing. The attempt is the last turn with code; original/turns/ keeps all.
+
+A refusal, or a reply without code, is an attempt without an answer. A reply of which it
+is not clear which block is the answer is kept for assay add.
+
+Exit status: 0 every sample is there, 1 some are to be decided by hand, 2 some could not be
+had, or another error, 130 stopped.
+
+Examples:
+  assay ask --url http://localhost:8000/v1 --model my-model --challenge CHALLENGE
+  assay ask --url https://api.openai.com/v1 --model MODEL --samples 3 --dry-run
+  assay ask --url https://host/v1 --key-env HOST_KEY --model org/model --as model \
+    --language both --turns 3 --temperature 0.6 --price-in 0.5 --price-out 2
+)");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return ask_model(context, *c); }; });
 }

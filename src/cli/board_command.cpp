@@ -109,17 +109,22 @@ void add_board(CLI::App& app, Action& action) {
                       "folder of scoreboard.json (default: WORK/results)");
   command->add_flag("--no-sources", options->no_sources, "leave the answers' sources out");
   command->footer(
-      "\nRankings, a page for each model, challenge and cell: verdict and reasons, every case,\n"
-      "timing samples, rooflines, counters, sources. Opened from a file, without a network or a\n"
-      "server; it reads without JavaScript, which only sorts and filters. Whatever a submission\n"
-      "wrote is shown as text, and no page may run a script but the site's own.\n"
-      "\nNothing is run. A site that was written before is replaced in one step; a folder that\n"
-      "holds anything else is refused. The same board gives the same bytes.\n"
-      "\nExit status: 0 written, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay board                                   then open results/site/index.html\n"
-      "  assay board --results /tmp/r --out /tmp/site  another board\n"
-      "  assay board --no-sources                      to publish it without the answers\n");
+      R"(
+Rankings, a page for each model, challenge and cell: verdict and reasons, every case,
+timing samples, rooflines, counters, sources. Opened from a file, without a network or a
+server; it reads without JavaScript, which only sorts and filters. Whatever a submission
+wrote is shown as text, and no page may run a script but the site's own.
+
+Nothing is run. A site that was written before is replaced in one step; a folder that
+holds anything else is refused. The same board gives the same bytes.
+
+Exit status: 0 written, 2 an error.
+
+Examples:
+  assay board                                   then open results/site/index.html
+  assay board --results /tmp/r --out /tmp/site  another board
+  assay board --no-sources                      to publish it without the answers
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return make_board(context, *options); };
   });

@@ -87,25 +87,26 @@ int check_answers(const Context& context, const CheckCommand& c) {
 void add_check(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("check", "Is an answer right, on the public cases?");
   command->footer(
-      "\nCompiles the answer and runs it, isolated, on the public cases of its challenge, which "
-      "its\n"
-      "prompt lists: small shapes with known seeds, one for each optional capability, and draws.\n"
-      "Tells what does not compile, the first mismatch of each wrong case with its error and\n"
-      "bound, memory, and an indicative speed beside par's and naive's; of an answer in CUDA what\n"
-      "the simulator found, with source lines, what it counted, and a modelled time. A grading "
-      "has\n"
-      "other shapes, inputs and seeds. Gives no grade, stores nothing, and leaves PATH alone.\n"
-      "A folder with submission.cpp and submission.cu has two answers: both are checked.\n"
-      "\nWith --json each answer is an object on a line of its own; its field \"feedback\" is "
-      "text\n"
-      "for a model, of at most 8 kB. challenges/check.schema.json describes it.\n"
-      "\nExit status: 0 every case is right, or optional and left out; 1 something is wrong in "
-      "the\n"
-      "answer; 2 wrong usage or a fault of the harness; 130, 143 or 129 stopped by a signal.\n"
-      "\nExamples:\n"
-      "  assay check .                                a deployed folder, from inside\n"
-      "  assay check answer.cu -c CHALLENGE           one file\n"
-      "  assay check submissions/textbook/CHALLENGE --device cpu --json\n");
+      R"(
+Compiles the answer and runs it, isolated, on the public cases of its challenge, which its
+prompt lists: small shapes with known seeds, one for each optional capability, and draws.
+Tells what does not compile, the first mismatch of each wrong case with its error and
+bound, memory, and an indicative speed beside par's and naive's; of an answer in CUDA what
+the simulator found, with source lines, what it counted, and a modelled time. A grading has
+other shapes, inputs and seeds. Gives no grade, stores nothing, and leaves PATH alone.
+A folder with submission.cpp and submission.cu has two answers: both are checked.
+
+With --json each answer is an object on a line of its own; its field "feedback" is text
+for a model, of at most 8 kB. challenges/check.schema.json describes it.
+
+Exit status: 0 every case is right, or optional and left out; 1 something is wrong in the
+answer; 2 wrong usage or a fault of the harness; 130, 143 or 129 stopped by a signal.
+
+Examples:
+  assay check .                                a deployed folder, from inside
+  assay check answer.cu -c CHALLENGE           one file
+  assay check submissions/textbook/CHALLENGE --device cpu --json
+)");
   auto c = std::make_shared<CheckCommand>();
   add_outside_options(*command, c->outside);
   command->add_flag("--json", c->json, "for scripts: an object for each answer, on a line each");

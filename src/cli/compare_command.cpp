@@ -149,17 +149,20 @@ void add_compare(CLI::App& app, Action& action) {
                       "folder of scoreboard.json (default: WORK/results)");
   command->add_flag("--json", options->json, "print JSON, see docs/file-formats.md");
   command->footer(
-      "\nPer challenge the scores, their difference with its 95 % interval, and who is better: a\n"
-      "difference counts when its interval does not contain zero. Of two models also what "
-      "decided:\n"
-      "cases, capabilities, speed and bytes that differ. Devices are compared apart. Nothing is\n"
-      "run.\n"
-      "\nExit status: 0 compared, 2 nothing to compare, or another error.\n"
-      "\nExamples:\n"
-      "  assay compare tuned textbook\n"
-      "  assay compare tuned textbook flawed --device cpu\n"
-      "  assay compare tuned textbook --solved 'score>=80' -k 1,4 -p 0.5,1\n"
-      "  assay compare tuned textbook --by best --json | python3 -m json.tool\n");
+      R"(
+Per challenge the scores, their difference with its 95 % interval, and who is better: a
+difference counts when its interval does not contain zero. Of two models also what decided:
+cases, capabilities, speed and bytes that differ. Devices are compared apart. Nothing is
+run.
+
+Exit status: 0 compared, 2 nothing to compare, or another error.
+
+Examples:
+  assay compare tuned textbook
+  assay compare tuned textbook flawed --device cpu
+  assay compare tuned textbook --solved 'score>=80' -k 1,4 -p 0.5,1
+  assay compare tuned textbook --by best --json | python3 -m json.tool
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return compare_models(context, *options); };
   });

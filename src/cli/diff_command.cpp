@@ -155,15 +155,18 @@ void add_diff(CLI::App& app, Action& action) {
   command->add_flag("--all", options->all, "show cells that did not change, too");
   command->add_flag("--json", options->json, "print JSON: a list of all cells");
   command->footer(
-      "\nA cell is better or worse when the 95 % interval of the difference does not contain "
-      "zero;\n"
-      "else it is within noise. Scores against different versions of a spec, and a quick score\n"
-      "beside a full one, are not compared.\n"
-      "\nExit status: 0 nothing is worse, gone or no longer graded; 1 something is; 2 an error.\n"
-      "\nExamples:\n"
-      "  assay diff HEAD                        after `assay run`, before a commit\n"
-      "  assay diff main /tmp/results\n"
-      "  assay diff old/results new/results --least 0.5 --json\n");
+      R"(
+A cell is better or worse when the 95 % interval of the difference does not contain zero;
+else it is within noise. Scores against different versions of a spec, and a quick score
+beside a full one, are not compared.
+
+Exit status: 0 nothing is worse, gone or no longer graded; 1 something is; 2 an error.
+
+Examples:
+  assay diff HEAD                        after `assay run`, before a commit
+  assay diff main /tmp/results
+  assay diff old/results new/results --least 0.5 --json
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return diff(context, *options); };
   });

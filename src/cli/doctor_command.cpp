@@ -228,16 +228,19 @@ int execute(const Context& context, const HarnessOptions& options, const GpuLibr
 void add_doctor(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("doctor", "What this machine can run, and why not the rest");
   command->footer(
-      "\nTries real escapes from the sandbox, compiles a line in it, and measures the machine and, "
-      "if there\n"
-      "is one, its GPU. Takes some seconds and changes nothing but the cache.\n"
-      "\nok: works. note: worth knowing, and everything can be run. BAD: something cannot be run "
-      "here,\n"
-      "and the line says why.\n"
-      "\nExit status: 0 submissions can be run here, 1 a line is BAD, 2 another error.\n"
-      "\nExamples:\n"
-      "  assay doctor\n"
-      "  assay doctor --json\n");
+      R"(
+Tries real escapes from the sandbox, compiles a line in it, and measures the machine and, if there
+is one, its GPU. Takes some seconds and changes nothing but the cache.
+
+ok: works. note: worth knowing, and everything can be run. BAD: something cannot be run here,
+and the line says why.
+
+Exit status: 0 submissions can be run here, 1 a line is BAD, 2 another error.
+
+Examples:
+  assay doctor
+  assay doctor --json
+)");
   auto json = std::make_shared<bool>(false);
   auto options = std::make_shared<HarnessOptions>();
   auto libraries = std::make_shared<GpuLibraries>();

@@ -217,16 +217,19 @@ void add_export(CLI::App& app, Action& action) {
                       "harbor: what the environment is built on (default: debian:12); for CUDA\n"
                       "an image with nvcc");
   command->footer(
-      "\nThe columns are described in docs/file-formats.md. Cases and timings come from the\n"
-      "evidence. In CSV a text that a spreadsheet would take for a formula gets an apostrophe.\n"
-      "A task of Harbor's grades with `assay grade` and writes a hundredth of the score as "
-      "reward;\n"
-      "its environment holds no assay, the tests bring it along.\n"
-      "\nExit status: 0 exported, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay export csv --table cells -o cells.csv\n"
-      "  assay export jsonl --table timings --model tuned\n"
-      "  assay export harbor --into tasks --package assay_0.1.0_amd64.deb\n");
+      R"(
+The columns are described in docs/file-formats.md. Cases and timings come from the
+evidence. In CSV a text that a spreadsheet would take for a formula gets an apostrophe.
+A task of Harbor's grades with `assay grade` and writes a hundredth of the score as reward;
+its environment holds no assay, the tests bring it along.
+
+Exit status: 0 exported, 2 an error.
+
+Examples:
+  assay export csv --table cells -o cells.csv
+  assay export jsonl --table timings --model tuned
+  assay export harbor --into tasks --package assay_0.1.0_amd64.deb
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return export_all(context, *options); };
   });

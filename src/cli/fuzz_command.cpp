@@ -262,21 +262,25 @@ void add_fuzz(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("fuzz", "Run an answer on random inputs until something fails");
   command->footer(
-      "\nDraws legal inputs from the space that the challenge's spec.json declares, runs them and\n"
-      "judges the outputs as in any grading. What succeeds runs again with one allocation after\n"
-      "the other refused: the call must do without, or return ASSAY_ENOMEM and leave no trace.\n"
-      "A failure is shrunk to the simplest inputs that fail alike, and printed with the command\n"
-      "that replays it. Without --model the challenge's own implementations are searched: naive,\n"
-      "par, the examples that are only slow, and the shipped right answers, in C++ and, where\n"
-      "there is nvcc, in CUDA. Without\n"
-      "--seconds it goes on until Ctrl-C. Nothing is written but the cache.\n"
-      "\nExit status: 0 nothing found, 1 something was, 2 wrong usage or a fault of the harness;\n"
-      "130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP: what was found is printed before.\n"
-      "\nExamples:\n"
-      "  assay fuzz CHALLENGE --seconds 60                 the challenge's own implementations\n"
-      "  assay fuzz CHALLENGE --seconds 60 --model MODEL   one model's answers\n"
-      "  assay fuzz CHALLENGE --model par --device cpu     one of the house, until Ctrl-C\n"
-      "  assay fuzz CHALLENGE --model MODEL --draw '{\"rows\": 2}' --seed 7    a finding again\n");
+      R"(
+Draws legal inputs from the space that the challenge's spec.json declares, runs them and
+judges the outputs as in any grading. What succeeds runs again with one allocation after
+the other refused: the call must do without, or return ASSAY_ENOMEM and leave no trace.
+A failure is shrunk to the simplest inputs that fail alike, and printed with the command
+that replays it. Without --model the challenge's own implementations are searched: naive,
+par, the examples that are only slow, and the shipped right answers, in C++ and, where
+there is nvcc, in CUDA. Without
+--seconds it goes on until Ctrl-C. Nothing is written but the cache.
+
+Exit status: 0 nothing found, 1 something was, 2 wrong usage or a fault of the harness;
+130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP: what was found is printed before.
+
+Examples:
+  assay fuzz CHALLENGE --seconds 60                 the challenge's own implementations
+  assay fuzz CHALLENGE --seconds 60 --model MODEL   one model's answers
+  assay fuzz CHALLENGE --model par --device cpu     one of the house, until Ctrl-C
+  assay fuzz CHALLENGE --model MODEL --draw '{"rows": 2}' --seed 7    a finding again
+)");
   auto c = std::make_shared<FuzzCommand>();
   command->add_option("CHALLENGE", c->challenge, "see assay list")->required();
   command->add_option("--seconds", c->seconds, "how long to search (default: until Ctrl-C)")

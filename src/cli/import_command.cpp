@@ -72,13 +72,17 @@ void add_import(CLI::App& app, Action& action) {
                       "folder of results that gets them, in published/ (default: WORK/results)");
   command->add_flag("--dry-run", options->dry_run, "print the tables and write nothing");
   command->footer(
-      "\nGrades are letters, A+ to F, or points from 0 to 100. Averages and ranks are recomputed\n"
-      "from them and compared with the published ranking, if FILE has one; contradictions are\n"
-      "named. The board is not touched: published grades enter no ranking of assay's.\n"
-      "\nExit status: 0 done, whatever they contradict; 2 FILE cannot be read, or another error.\n"
-      "\nExamples:\n"
-      "  assay import results/published/llm_programming_tests.json --dry-run\n"
-      "  assay import grades.csv --source 'Smith 2026, table 3' --name smith_2026\n");
+      R"(
+Grades are letters, A+ to F, or points from 0 to 100. Averages and ranks are recomputed
+from them and compared with the published ranking, if FILE has one; contradictions are
+named. The board is not touched: published grades enter no ranking of assay's.
+
+Exit status: 0 done, whatever they contradict; 2 FILE cannot be read, or another error.
+
+Examples:
+  assay import results/published/llm_programming_tests.json --dry-run
+  assay import grades.csv --source 'Smith 2026, table 3' --name smith_2026
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return import_grades(context, *options); };
   });

@@ -284,29 +284,29 @@ void add_judge(CLI::App& app, Action& action) {
                       "folder of models (default: WORK/submissions)");
   command->add_option("--results", c->results, "folder of scoreboard.json (default: WORK/results)");
   command->footer(
-      "\nThe judge sees the task, an answer's source and a rubric, and replies with a mark from 0 "
-      "to\n"
-      "10 and a reason for each criterion. It sees no measurement, and not whose answer it is. "
-      "The\n"
-      "source is marked as data that must not be obeyed. An opinion is an opinion: it never "
-      "enters\n"
-      "a score. `assay show` prints it, and `assay report` writes analysis/judges.md, which says\n"
-      "how far each judge agrees with measurement.\n"
-      "\nJudged are answers of the board whose sources lie in submissions/ as they were measured.\n"
-      "Each opinion is results/opinions/NAME/MODEL/CHALLENGE/[ATTEMPT.]DEVICE.json, with prompt "
-      "and\n"
-      "raw reply. The same command again asks only for what is missing, also after a kill. A "
-      "reply\n"
-      "that cannot be read is kept and counts as none; it is not asked for again. An answer that\n"
-      "changed is judged anew. Another rubric or other settings need another --as, or --replace.\n"
-      "\nKeys, headers, retries and streaming are as with `assay ask`.\n"
-      "\nExit status: 0 every reply is there, 2 some could not be had, or another error, 130 "
-      "stopped.\n"
-      "\nExamples:\n"
-      "  assay judge --url http://localhost:8000/v1 --model my-judge --dry-run\n"
-      "  assay judge --url http://localhost:8000/v1 --model my-judge -m textbook -c CHALLENGE\n"
-      "  assay judge --url https://host/v1 --key-env HOST_KEY --model org/judge --as judge \\\n"
-      "    --device cpu --samples 3 --temperature 1 --rubric my_rubric.json\n");
+      R"(
+The judge sees the task, an answer's source and a rubric, and replies with a mark from 0 to
+10 and a reason for each criterion. It sees no measurement, and not whose answer it is. The
+source is marked as data that must not be obeyed. An opinion is an opinion: it never enters
+a score. `assay show` prints it, and `assay report` writes analysis/judges.md, which says
+how far each judge agrees with measurement.
+
+Judged are answers of the board whose sources lie in submissions/ as they were measured.
+Each opinion is results/opinions/NAME/MODEL/CHALLENGE/[ATTEMPT.]DEVICE.json, with prompt and
+raw reply. The same command again asks only for what is missing, also after a kill. A reply
+that cannot be read is kept and counts as none; it is not asked for again. An answer that
+changed is judged anew. Another rubric or other settings need another --as, or --replace.
+
+Keys, headers, retries and streaming are as with `assay ask`.
+
+Exit status: 0 every reply is there, 2 some could not be had, or another error, 130 stopped.
+
+Examples:
+  assay judge --url http://localhost:8000/v1 --model my-judge --dry-run
+  assay judge --url http://localhost:8000/v1 --model my-judge -m textbook -c CHALLENGE
+  assay judge --url https://host/v1 --key-env HOST_KEY --model org/judge --as judge \
+    --device cpu --samples 3 --temperature 1 --rubric my_rubric.json
+)");
   command->callback([&action, c] {
     action = [c](const Context& context) { return judge_answers(context, *c); };
   });

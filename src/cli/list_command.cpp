@@ -128,14 +128,18 @@ void add_list(CLI::App& app, Action& action) {
                       "folder of models (default: WORK/submissions)");
   command->add_flag("--json", c->json, "print JSON");
   command->footer(
-      "\nOf a challenge: its cases, how many of them are timed, and how many run on the simulated\n"
-      "GPU. Of a model: its name, as its model.json says, its answers, and why one was rejected.\n"
-      "Nothing is run or written.\n"
-      "\nExit status: 0 listed, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay list\n"
-      "  assay list challenges\n"
-      "  assay list models --json\n");
+      R"(
+Of a challenge: its cases, how many of them are timed, and how many run on the simulated
+GPU. Of a model: its name, as its model.json says, its answers, and why one was rejected.
+Nothing is run or written.
+
+Exit status: 0 listed, 2 an error.
+
+Examples:
+  assay list
+  assay list challenges
+  assay list models --json
+)");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });
 }

@@ -91,12 +91,16 @@ void add_merge(CLI::App& app, Action& action) {
   command->add_option("--results", options->results,
                       "the folder that takes them in (default: WORK/results)");
   command->footer(
-      "\nReads scoreboard.json and cells/ of each FOLDER, and writes nothing there. All are read\n"
-      "before anything is written; one that this assay cannot read stops it.\n"
-      "\nExit status: 0 merged, 2 an error; then nothing was written.\n"
-      "\nExamples:\n"
-      "  assay merge /mnt/other/results\n"
-      "  assay merge --prefer theirs laptop/results desktop/results\n");
+      R"(
+Reads scoreboard.json and cells/ of each FOLDER, and writes nothing there. All are read
+before anything is written; one that this assay cannot read stops it.
+
+Exit status: 0 merged, 2 an error; then nothing was written.
+
+Examples:
+  assay merge /mnt/other/results
+  assay merge --prefer theirs laptop/results desktop/results
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return merge_all(context, *options); };
   });

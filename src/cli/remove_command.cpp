@@ -56,12 +56,16 @@ void add_remove(CLI::App& app, Action& action) {
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: WORK/results)");
   command->footer(
-      "\nThe results go with their evidence, all attempts and devices. The submission stays: the\n"
-      "next `assay run` measures it again, unless its folder is removed too.\n"
-      "\nExit status: 0 removed, 2 an error, such as a model that is not on the board.\n"
-      "\nExamples:\n"
-      "  assay remove oldmodel\n"
-      "  assay remove mymodel CHALLENGE\n");
+      R"(
+The results go with their evidence, all attempts and devices. The submission stays: the
+next `assay run` measures it again, unless its folder is removed too.
+
+Exit status: 0 removed, 2 an error, such as a model that is not on the board.
+
+Examples:
+  assay remove oldmodel
+  assay remove mymodel CHALLENGE
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return remove(context, *options); };
   });

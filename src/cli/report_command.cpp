@@ -245,21 +245,23 @@ void add_report(CLI::App& app, Action& action) {
   command->add_flag("--check", options->check,
                     "write nothing; exit with 1 when a file does not show the board as it is");
   command->footer(
-      "\nReads the board, the challenges' specs, grades and opinions of others beside the board, "
-      "and\n"
-      "what each submissions/MODEL/model.json says about a model, and nothing else: nothing is "
-      "run,\n"
-      "and the same files give the same text.\n"
-      "What it reads about models goes on the board too, so that it says so where it is merged.\n"
-      "Of a large board the README shows the best 20 models; the rankings compare the best 20\n"
-      "head to head and list the best 100 of each challenge; 50 models of each device have a page\n"
-      "of their own. Pages of models that are gone are removed.\n"
-      "\nExit status: 0 written or up to date, 1 --check found a stale file, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay report                        after `assay run`\n"
-      "  assay report --check                in continuous integration\n"
-      "  assay report --results /tmp/r       another board, into /tmp/r/RANKINGS.md\n"
-      "  assay report --results /tmp/r --readme X.md --rankings Y.md\n");
+      R"(
+Reads the board, the challenges' specs, grades and opinions of others beside the board, and
+what each submissions/MODEL/model.json says about a model, and nothing else: nothing is run,
+and the same files give the same text.
+What it reads about models goes on the board too, so that it says so where it is merged.
+Of a large board the README shows the best 20 models; the rankings compare the best 20
+head to head and list the best 100 of each challenge; 50 models of each device have a page
+of their own. Pages of models that are gone are removed.
+
+Exit status: 0 written or up to date, 1 --check found a stale file, 2 an error.
+
+Examples:
+  assay report                        after `assay run`
+  assay report --check                in continuous integration
+  assay report --results /tmp/r       another board, into /tmp/r/RANKINGS.md
+  assay report --results /tmp/r --readme X.md --rankings Y.md
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return report(context, *options); };
   });

@@ -155,16 +155,19 @@ int execute(const Context& context, const RerunCommand& c) {
 void add_rerun(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("rerun", "Run one cell again and merge it into the board");
   command->footer(
-      "\nGrades the answer and stores it like `assay run`. With --case it runs that case alone,\n"
-      "prints what was measured and stores nothing; with the --seed of a run, which `assay show`\n"
-      "prints, the case has the inputs that it had there.\n"
-      "\nExit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed; 130, "
-      "143\n"
-      "or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
-      "\nExamples:\n"
-      "  assay rerun textbook CHALLENGE --device cpu\n"
-      "  assay rerun textbook CHALLENGE --device cpu --case CASE --seed 7\n"
-      "  assay rerun flawed CHALLENGE --device sim --attempt 2\n");
+      R"(
+Grades the answer and stores it like `assay run`. With --case it runs that case alone,
+prints what was measured and stores nothing; with the --seed of a run, which `assay show`
+prints, the case has the inputs that it had there.
+
+Exit status: 0 done, whatever the verdict; 2 wrong usage, or the harness failed; 130, 143
+or 129 stopped by SIGINT, SIGTERM or SIGHUP.
+
+Examples:
+  assay rerun textbook CHALLENGE --device cpu
+  assay rerun textbook CHALLENGE --device cpu --case CASE --seed 7
+  assay rerun flawed CHALLENGE --device sim --attempt 2
+)");
   auto c = std::make_shared<RerunCommand>();
   command->add_option("MODEL", c->model, "folder name in submissions/")->required();
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();

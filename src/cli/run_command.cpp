@@ -381,43 +381,40 @@ int execute(const Context& context, RunCommand c) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Build, check, time and grade submissions");
   command->footer(
-      "\nReads submissions, <model>/<challenge>/submission.cpp (C++) or submission.cu (CUDA), or "
-      "one\n"
-      "numbered folder deeper for several attempts. Writes the folder of results: every finished\n"
-      "cell is stored at once, and a cell that was measured before is replaced, but not a full\n"
-      "measurement by a --quick one. A run that was stopped or killed goes on with --resume, "
-      "which\n"
-      "takes its seed and its choice of submissions from the run.\n"
-      "\nA result is stale when other rules than today's measured it: an older measurement "
-      "revision\n"
-      "of assay, an older spec, or another GPU model. It is marked where it is shown and enters "
-      "no\n"
-      "average or rank. --stale measures what is stale again and nothing else; it may be narrowed "
-      "by\n"
-      "--model, --challenge and --device. Progress goes to stderr, the\n"
-      "summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a\n"
-      "score.\n"
-      "\nOn N machines --shard 1/N to N/N with the same submissions measure all of them, each "
-      "once:\n"
-      "parts of about the same cost, by what the board of --costs says. Each has a folder of "
-      "results\n"
-      "of its own, and `assay merge` joins these.\n"
-      "\nCtrl-C, SIGTERM and SIGHUP stop it cleanly, and it says what is kept and how to "
-      "continue.\n"
-      "A second one ends it at once.\n"
-      "\nExit status: 0 done, whatever the grades; 2 wrong usage, or the harness failed; 130, 143 "
-      "or\n"
-      "129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
-      "\nExamples:\n"
-      "  assay run                             everything there is\n"
-      "  assay run -m textbook --quick         a smoke run of one model\n"
-      "  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only\n"
-      "  assay run --device cuda               answers in CUDA on this machine's GPU, cells of "
-      "their own\n"
-      "  assay run --resume                    after Ctrl-C or a power cut\n"
-      "  assay run --stale                     after an update of assay or of a spec\n"
-      "  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own\n"
-      "  assay run --shard 2/8 --results part2 the second of eight machines\n");
+      R"(
+Reads submissions, <model>/<challenge>/submission.cpp (C++) or submission.cu (CUDA), or one
+numbered folder deeper for several attempts. Writes the folder of results: every finished
+cell is stored at once, and a cell that was measured before is replaced, but not a full
+measurement by a --quick one. A run that was stopped or killed goes on with --resume, which
+takes its seed and its choice of submissions from the run.
+
+A result is stale when other rules than today's measured it: an older measurement revision
+of assay, an older spec, or another GPU model. It is marked where it is shown and enters no
+average or rank. --stale measures what is stale again and nothing else; it may be narrowed by
+--model, --challenge and --device. Progress goes to stderr, the
+summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a
+score.
+
+On N machines --shard 1/N to N/N with the same submissions measure all of them, each once:
+parts of about the same cost, by what the board of --costs says. Each has a folder of results
+of its own, and `assay merge` joins these.
+
+Ctrl-C, SIGTERM and SIGHUP stop it cleanly, and it says what is kept and how to continue.
+A second one ends it at once.
+
+Exit status: 0 done, whatever the grades; 2 wrong usage, or the harness failed; 130, 143 or
+129 stopped by SIGINT, SIGTERM or SIGHUP.
+
+Examples:
+  assay run                             everything there is
+  assay run -m textbook --quick         a smoke run of one model
+  assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only
+  assay run --device cuda               answers in CUDA on this machine's GPU, cells of their own
+  assay run --resume                    after Ctrl-C or a power cut
+  assay run --stale                     after an update of assay or of a spec
+  assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own
+  assay run --shard 2/8 --results part2 the second of eight machines
+)");
   auto c = std::make_shared<RunCommand>();
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");

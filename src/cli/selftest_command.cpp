@@ -275,26 +275,29 @@ void add_selftest(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "selftest", "Run every shipped example; each must earn what its name states");
   command->footer(
-      "\nwrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and "
-      "earn\n"
-      "few points for speed, and every trap must catch at least one example or say why not. A\n"
-      "wrong_* runs only the cases that it names. Those in CUDA (.cu) are simulated, and left out\n"
-      "without nvcc. Nothing is written but the cache.\n"
-      "\nWith --mutants right answers are changed in one place each: an operator, a constant, a\n"
-      "type, a statement less. Each mutant runs until a case fails that makes correctness or\n"
-      "shows a capability. The score is killed / (killed + survived); mutants that\n"
-      "challenges/NAME/mutants.json excuses do not count. --seed draws mutants and inputs; with\n"
-      "a larger number the first are the same.\n"
-      "\nExit status: 0 as expected, 1 an example or a trap is not or a mutant survived, 2 "
-      "another\n"
-      "error, 130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.\n"
-      "\nExamples:\n"
-      "  assay selftest                               after a change to the harness; minutes\n"
-      "  assay selftest -c CHALLENGE                  after a change to one challenge\n"
-      "  assay selftest -c CHALLENGE --every-case     which cases catch what\n"
-      "  assay selftest -c CHALLENGE --mutants 25     are its cases enough to find mistakes\n"
-      "  assay selftest -c CHALLENGE --mutant ID      one of them again, and what caught it\n"
-      "  assay selftest --mutants 100 --record        all, and `assay report` tells the score\n");
+      R"(
+wrong_* and cheat_* must fail the cases on their first line, slow_* must pass all and earn
+few points for speed, and every trap must catch at least one example or say why not. A
+wrong_* runs only the cases that it names. Those in CUDA (.cu) are simulated, and left out
+without nvcc. Nothing is written but the cache.
+
+With --mutants right answers are changed in one place each: an operator, a constant, a
+type, a statement less. Each mutant runs until a case fails that makes correctness or
+shows a capability. The score is killed / (killed + survived); mutants that
+challenges/NAME/mutants.json excuses do not count. --seed draws mutants and inputs; with
+a larger number the first are the same.
+
+Exit status: 0 as expected, 1 an example or a trap is not or a mutant survived, 2 another
+error, 130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP.
+
+Examples:
+  assay selftest                               after a change to the harness; minutes
+  assay selftest -c CHALLENGE                  after a change to one challenge
+  assay selftest -c CHALLENGE --every-case     which cases catch what
+  assay selftest -c CHALLENGE --mutants 25     are its cases enough to find mistakes
+  assay selftest -c CHALLENGE --mutant ID      one of them again, and what caught it
+  assay selftest --mutants 100 --record        all, and `assay report` tells the score
+)");
   auto c = std::make_shared<SelftestCommand>();
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   command->add_option("--example,-e", c->examples, "only this example; may be repeated");

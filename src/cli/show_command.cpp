@@ -199,18 +199,20 @@ void add_show(CLI::App& app, Action& action) {
                     "the evidence as JSON, raw timings included; the format is described by\n"
                     "challenges/scoreboard.schema.json");
   command->footer(
-      "\nNothing is run: the stored measurements are shown, and for each failed case the command\n"
-      "that replays it alone. A board without its evidence, as it is in the repository, knows the\n"
-      "score and the points; what is missing is said, with the command that makes it. What a "
-      "judge\n"
-      "said of the answer (assay judge) stands in a section of its own and is not part of the "
-      "score.\n"
-      "\nExit status: 0 shown, 2 nothing is known of it, or another error.\n"
-      "\nExamples:\n"
-      "  assay show textbook CHALLENGE --device cpu\n"
-      "  assay show textbook CHALLENGE --device sim --gpu a100\n"
-      "  assay show flawed CHALLENGE --device sim --attempt 2\n"
-      "  assay show textbook CHALLENGE --json | python3 -m json.tool\n");
+      R"(
+Nothing is run: the stored measurements are shown, and for each failed case the command
+that replays it alone. A board without its evidence, as it is in the repository, knows the
+score and the points; what is missing is said, with the command that makes it. What a judge
+said of the answer (assay judge) stands in a section of its own and is not part of the score.
+
+Exit status: 0 shown, 2 nothing is known of it, or another error.
+
+Examples:
+  assay show textbook CHALLENGE --device cpu
+  assay show textbook CHALLENGE --device sim --gpu a100
+  assay show flawed CHALLENGE --device sim --attempt 2
+  assay show textbook CHALLENGE --json | python3 -m json.tool
+)");
   command->callback([options, &action] {
     action = [options](const Context& context) { return show(context, *options); };
   });

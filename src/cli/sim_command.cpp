@@ -90,41 +90,38 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
   command->add_option("--nvcc-flag", options->nvcc_flags, "a further argument for nvcc; repeatable")
       ->allow_extra_args(false);
   command->footer(
-      "\nThe program is compiled with nvcc (release 13; no GPU or driver is needed) and runs with "
-      "your\n"
-      "rights, like any program that you start. Its kernels' PTX is executed exactly, thread by "
-      "thread:\n"
-      "every access is checked for bounds, alignment, initialised memory and races, and counted. "
-      "At the\n"
-      "end a table on stderr shows for each kernel\n"
-      "  instructions     of warps; one that no lane executes counts too\n"
-      "  lanes active     of 32, on average: below 100 % the warps diverged\n"
-      "  sectors          pieces of 32 bytes that were moved: 32 sectors for 1024 bytes is "
-      "perfect\n"
-      "  shared passes    over shared memory; replays are those due to bank conflicts\n"
-      "with --profile a second one\n"
-      "  modelled         time by the rules of docs/simulator.md, and the price that bounds it\n"
-      "  reads, writes    bytes asked for, of the bytes of the sectors that were moved for them\n"
-      "  spilled          bytes of registers and arrays of threads that went to memory\n"
-      "  warps resident   of the 64 that a multiprocessor holds, and what limits them; registers are\n"
-      "                   estimated\n"
-      "then the source lines that most replays are due to, and every finding. A fault ends its "
-      "kernel,\n"
-      "and the program sees CUDA's error code.\n"
-      "\nTimes are not simulated: cudaEventElapsedTime is derived from counted work, and says "
-      "nothing\n"
-      "about a GPU. Not simulated either: mapped memory, textures, clusters, "
-      "wgmma,\n"
-      "TMA, cuBLAS and other libraries with kernels of their own, -rdc=true.\n"
-      "\nExit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 "
-      "if it\n"
-      "did not compile or start, or needs what is not simulated.\n"
-      "\nExamples:\n"
-      "  assay sim softmax.cu\n"
-      "  assay sim --seed 7 softmax.cu           races and order: does the result depend on it?\n"
-      "  assay sim --nvcc-flag=-Iinclude main.cu kernels.cu -- --size 1024\n"
-      "  assay sim --profile --gpu a100 softmax.cu\n"
-      "  assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool\n");
+      R"(
+The program is compiled with nvcc (release 13; no GPU or driver is needed) and runs with your
+rights, like any program that you start. Its kernels' PTX is executed exactly, thread by thread:
+every access is checked for bounds, alignment, initialised memory and races, and counted. At the
+end a table on stderr shows for each kernel
+  instructions     of warps; one that no lane executes counts too
+  lanes active     of 32, on average: below 100 % the warps diverged
+  sectors          pieces of 32 bytes that were moved: 32 sectors for 1024 bytes is perfect
+  shared passes    over shared memory; replays are those due to bank conflicts
+with --profile a second one
+  modelled         time by the rules of docs/simulator.md, and the price that bounds it
+  reads, writes    bytes asked for, of the bytes of the sectors that were moved for them
+  spilled          bytes of registers and arrays of threads that went to memory
+  warps resident   of the 64 that a multiprocessor holds, and what limits them; registers are
+                   estimated
+then the source lines that most replays are due to, and every finding. A fault ends its kernel,
+and the program sees CUDA's error code.
+
+Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
+about a GPU. Not simulated either: mapped memory, textures, clusters, wgmma,
+TMA, cuBLAS and other libraries with kernels of their own, -rdc=true.
+
+Exit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 if it
+did not compile or start, or needs what is not simulated.
+
+Examples:
+  assay sim softmax.cu
+  assay sim --seed 7 softmax.cu           races and order: does the result depend on it?
+  assay sim --nvcc-flag=-Iinclude main.cu kernels.cu -- --size 1024
+  assay sim --profile --gpu a100 softmax.cu
+  assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool
+)");
   command->callback(
       [options, &action] { action = [options](const Context&) { return simulate(*options); }; });
 }

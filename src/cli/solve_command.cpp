@@ -257,26 +257,28 @@ void add_solve(CLI::App& app, Action& action, std::vector<std::string> agent_com
   command->add_option("--submissions", c->submissions,
                       "folder of models (default: WORK/submissions)");
   command->footer(
-      "\nThe command, after --, runs in a folder of assay deploy: PROMPT.md, abi.h, build.sh and "
-      "a\n"
-      "skeleton. In its words {prompt} is the prompt's path, {dir} the folder, {challenge} and\n"
-      "{language} what they say; ASSAY_PROMPT, ASSAY_CHALLENGE and ASSAY_LANGUAGE are in its\n"
-      "environment. When it ends, or at the time limit, everything that it started is ended, and\n"
-      "the sources in the folder become an attempt, with its output in original/session.log.\n"
-      "Values of environment variables that are named like secrets (KEY, TOKEN, SECRET,\n"
-      "PASSWORD ...), and what looks like a key, are taken out of that output.\n"
-      "\nAn agent is not isolated: it may do whatever you may. Run it in a container, or as a "
-      "user\n"
-      "of its own, if you do not trust it.\n"
-      "\nA skeleton that is as it was is an attempt without an answer; but where the command "
-      "failed\n"
-      "too, nothing is taken in.\n"
-      "\nExit status: 0 every task was taken in, 2 a command failed, or another error, 130 "
-      "stopped.\n"
-      "\nExamples:\n"
-      "  assay solve --as my-agent --challenge CHALLENGE -- my-agent --file {prompt}\n"
-      "  assay solve --as my-agent --time 45m --prompt-stdin -- my-agent --yes\n"
-      "  assay solve --as my-agent -- sh -c 'my-agent \"$(cat \"$ASSAY_PROMPT\")\"'\n");
+      R"TEXT(
+The command, after --, runs in a folder of assay deploy: PROMPT.md, abi.h, build.sh and a
+skeleton. In its words {prompt} is the prompt's path, {dir} the folder, {challenge} and
+{language} what they say; ASSAY_PROMPT, ASSAY_CHALLENGE and ASSAY_LANGUAGE are in its
+environment. When it ends, or at the time limit, everything that it started is ended, and
+the sources in the folder become an attempt, with its output in original/session.log.
+Values of environment variables that are named like secrets (KEY, TOKEN, SECRET,
+PASSWORD ...), and what looks like a key, are taken out of that output.
+
+An agent is not isolated: it may do whatever you may. Run it in a container, or as a user
+of its own, if you do not trust it.
+
+A skeleton that is as it was is an attempt without an answer; but where the command failed
+too, nothing is taken in.
+
+Exit status: 0 every task was taken in, 2 a command failed, or another error, 130 stopped.
+
+Examples:
+  assay solve --as my-agent --challenge CHALLENGE -- my-agent --file {prompt}
+  assay solve --as my-agent --time 45m --prompt-stdin -- my-agent --yes
+  assay solve --as my-agent -- sh -c 'my-agent "$(cat "$ASSAY_PROMPT")"'
+)TEXT");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return solve_tasks(context, *c); }; });
 }

@@ -73,13 +73,17 @@ void add_prompt(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_hints_option(*command, c->hints);
   command->footer(
-      "\nThe task, the rules, how it is graded, the public cases, the whole interface and the\n"
-      "command that compiles an answer. Nothing else is needed to write one. How to do it well is\n"
-      "left to the model, unless --hints adds what experts know.\n"
-      "\nExit status: 0 printed, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay prompt CHALLENGE > task.md\n"
-      "  assay prompt CHALLENGE --language cuda | your-model > answer.md\n");
+      R"(
+The task, the rules, how it is graded, the public cases, the whole interface and the
+command that compiles an answer. Nothing else is needed to write one. How to do it well is
+left to the model, unless --hints adds what experts know.
+
+Exit status: 0 printed, 2 an error.
+
+Examples:
+  assay prompt CHALLENGE > task.md
+  assay prompt CHALLENGE --language cuda | your-model > answer.md
+)");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return print_prompt(context, *c); }; });
 }
@@ -96,15 +100,19 @@ void add_deploy(CLI::App& app, Action& action) {
   command->add_option("--into", c->into, "folder of models (default: WORK/submissions)");
   add_hints_option(*command, c->hints);
   command->footer(
-      "\nEach folder holds PROMPT.md, abi.h, an answer that compiles and does nothing, build.sh,\n"
-      "which compiles it, and check.sh, which runs `assay check` on it: is it right, in seconds.\n"
-      "attempt.json says which version of the prompt that is; it comes onto the board.\n"
-      "Whatever else an agent leaves there is no part of its answer. Grade it where it lies:\n"
-      "assay run --model MODEL. A folder that holds anything is left alone.\n"
-      "\nExit status: 0 made, 2 an error.\n"
-      "\nExamples:\n"
-      "  assay deploy my-model\n"
-      "  assay deploy my-model --challenge CHALLENGE --language both --into /tmp/tasks\n");
+      R"(
+Each folder holds PROMPT.md, abi.h, an answer that compiles and does nothing, build.sh,
+which compiles it, and check.sh, which runs `assay check` on it: is it right, in seconds.
+attempt.json says which version of the prompt that is; it comes onto the board.
+Whatever else an agent leaves there is no part of its answer. Grade it where it lies:
+assay run --model MODEL. A folder that holds anything is left alone.
+
+Exit status: 0 made, 2 an error.
+
+Examples:
+  assay deploy my-model
+  assay deploy my-model --challenge CHALLENGE --language both --into /tmp/tasks
+)");
   command->callback(
       [&action, c] { action = [c](const Context& context) { return deploy_tasks(context, *c); }; });
 }
