@@ -11,7 +11,7 @@ using Words = Eight<std::uint32_t>;
 // The values of eight numbers in a format of few bits, each in the low bits of a word. Like widen()
 // in formats.h, but written for vectors: where much is inlined, calls for one number stay calls.
 template <class F>
-[[gnu::always_inline]] inline Eight<double> values_of(Words x) {
+[[gnu::always_inline]] inline Eight<float> values_of(Words x) {
   const Words magnitude = x & (F::sign - 1);
   const Words shifted = magnitude << (23 - F::fraction_bits);
   // A subnormal number is the fraction of a float of the least exponent, less its leading bit.
@@ -30,17 +30,17 @@ template <class F>
   }
   constexpr int kToSign = 31 - F::exponent_bits - F::fraction_bits;
   bits |= (x & F::sign) << kToSign;
-  return __builtin_convertvector(as_bits<Eight<float>>(bits), Eight<double>);
+  return as_bits<Eight<float>>(bits);
 }
 
 template <>
-[[gnu::always_inline]] inline Eight<double> values_of<Bf16>(Words x) {
-  return __builtin_convertvector(as_bits<Eight<float>>(x << 16), Eight<double>);
+[[gnu::always_inline]] inline Eight<float> values_of<Bf16>(Words x) {
+  return as_bits<Eight<float>>(x << 16);
 }
 
 template <>
-[[gnu::always_inline]] inline Eight<double> values_of<Tf32>(Words x) {
-  return __builtin_convertvector(as_bits<Eight<float>>(x & ~0x1fffu), Eight<double>);
+[[gnu::always_inline]] inline Eight<float> values_of<Tf32>(Words x) {
+  return as_bits<Eight<float>>(x & ~0x1fffu);
 }
 
 // Rounds to f16, nearest even. Values are sums of few bits, so nothing was rounded before.
@@ -68,12 +68,10 @@ template <>
 // D and C of f16: 64 elements per register, row by row.
 template <int m, int n>
 [[gnu::always_inline]] inline void load_c(const MmaRegisters<Lanes32>& x, bool half,
-                                          double (&c)[m * n]) {
+                                          float (&c)[m * n]) {
   if (!half) {
     return unpack_pairs<m, n>(
-        x.c, c, [](Words v) __attribute__((always_inline)) {
-          return __builtin_convertvector(as_bits<Eight<float>>(v), Eight<double>);
-        });
+        x.c, c, [](Words v) __attribute__((always_inline)) { return as_bits<Eight<float>>(v); });
   }
   for (int t = 0; t < m * n / 64; ++t) {
     const TileOrigin at = tile_origin(t, m, n, 8);
@@ -84,10 +82,16 @@ template <int m, int n>
   }
 }
 
-// Stores an exact sum: truncated to f32, or rounded to f16.
-template <int m, int n>
+// Stores an exact sum: truncated to f32, or rounded to f16. Moderate sums are finite and normal.
+template <bool moderate, int m, int n>
 [[gnu::always_inline]] inline void store_d(const double (&d)[m * n], bool half,
                                            const MmaRegisters<Lanes32>& x) {
+  if (!half && moderate) {
+    return pack_pairs<m, n>(
+        d, x.d, [](Eight<double> v) __attribute__((always_inline)) {
+          return as_bits<Words>(normal_towards_zero(v));
+        });
+  }
   if (!half) {
     return pack_pairs<m, n>(
         d, x.d, [](Eight<double> v) __attribute__((always_inline)) {
@@ -107,7 +111,7 @@ template <int m, int n>
 
 // The elements of A, which fill words of their own size.
 template <class F, class Element, int count>
-[[gnu::always_inline]] inline void read_a(const Lanes32* const* registers, double (&a)[count]) {
+[[gnu::always_inline]] inline void read_a(const Lanes32* const* registers, float (&a)[count]) {
   Element elements[count];
   concatenate<Element, count * sizeof(Element) / sizeof(Lanes32)>(registers, elements);
   for (int e = 0; e < count; e += 8) {
@@ -117,53 +121,64 @@ template <class F, class Element, int count>
 }
 
 template <class F, class Element, int n, int k>
-[[gnu::always_inline]] inline void read_b(const Lanes32* const* registers, double (&b)[n * k]) {
+[[gnu::always_inline]] inline void read_b(const Lanes32* const* registers, float (&b)[n * k]) {
   std::uint32_t elements[n * k];
   unpack_b<n, k, 8 * sizeof(Element)>(registers, elements);
   for (int e = 0; e < n * k; e += 8) store(b + e, values_of<F>(load<Words>(elements + e)));
 }
 
-constexpr double kLeastHalf = 0x1p-14, kLeastFloat = 0x1p-126;  // normal
+// The least normal numbers of the types of factors and of C.
+struct Least {
+  float factor, addend;
+};
+constexpr float kLeastHalf = 0x1p-14f, kLeastFloat = 0x1p-126f;
 
-// d = truncated sums of products and d. least_d is d's least normal number.
-template <Part part, class Element, int m, int n, int k>
-[[gnu::always_inline]] inline void add_products(const double (&a)[m * k], const double (&b)[n * k],
-                                                double least, double least_d, double (&d)[m * n]) {
-  double powers_a[m * k], powers_b[n * k], powers_d[m * n];
-  powers_of_two(a, least, powers_a);
-  powers_of_two(b, least, powers_b);
-  powers_of_two(d, least_d, powers_d);
-  add_truncated<part, m, n, k, tile_width(8 * sizeof(Element))>(a, b, powers_a, powers_b, powers_d,
-                                                                d);
+// d = truncated sums of products and c. T is float for moderate values, double for any.
+template <Part part, class Element, int m, int n, int k, class T>
+[[gnu::always_inline]] inline void add_products(const T (&a)[m * k], const T (&b)[n * k],
+                                                const T (&c)[m * n], Least least,
+                                                double (&d)[m * n]) {
+  T powers_a[m * k], powers_b[n * k], powers_c[m * n];
+  powers_of_two<T>(a, least.factor, powers_a);
+  powers_of_two<T>(b, least.factor, powers_b);
+  powers_of_two<T>(c, least.addend, powers_c);
+  add_truncated<part, m, n, k, tile_width(8 * sizeof(Element))>(a, b, c, powers_a, powers_b,
+                                                                powers_c, d);
 }
 
-template <int count>
-void truncate_to_float(double (&d)[count]) {
+template <class T, int count>
+[[gnu::always_inline]] inline void truncate_to_float(const double (&d)[count], T (&to)[count]) {
   for (int i = 0; i < count; i += 8) {
-    store(d + i,
-          __builtin_convertvector(float_towards_zero(load<Eight<double>>(d + i)), Eight<double>));
+    const auto v = load<Eight<double>>(d + i);
+    if constexpr (std::is_same_v<T, float>) {
+      store(to + i, normal_towards_zero(v));
+    } else {
+      store(to + i, __builtin_convertvector(float_towards_zero(v), Eight<T>));
+    }
   }
 }
 
 // fp8 as computed by hardware without fp8 units: as f16, in two parts, C last.
-template <int m, int n, int k>
-[[gnu::always_inline]] inline void add_in_parts(const double (&a)[m * k], const double (&b)[n * k],
-                                                double (&d)[m * n]) {
-  double sum[m * n] = {};
-  add_products<Part::even_pairs, std::uint8_t, m, n, k>(a, b, kLeastHalf, kLeastFloat, sum);
-  truncate_to_float(sum);
-  add_products<Part::odd_pairs, std::uint8_t, m, n, k>(a, b, kLeastHalf, kLeastFloat, sum);
-  truncate_to_float(sum);
-  for (int i = 0; i < m * n; ++i) d[i] = static_cast<float>(d[i]) + static_cast<float>(sum[i]);
+template <int m, int n, int k, class T>
+[[gnu::always_inline]] inline void add_in_parts(const T (&a)[m * k], const T (&b)[n * k],
+                                                const T (&c)[m * n], double (&d)[m * n]) {
+  constexpr Least least{kLeastHalf, kLeastFloat};
+  T sum[m * n] = {};
+  add_products<Part::even_pairs, std::uint8_t, m, n, k>(a, b, sum, least, d);
+  truncate_to_float(d, sum);
+  add_products<Part::odd_pairs, std::uint8_t, m, n, k>(a, b, sum, least, d);
+  truncate_to_float(d, sum);
+  for (int i = 0; i < m * n; ++i) d[i] = static_cast<float>(c[i]) + static_cast<float>(sum[i]);
 }
 
-template <class Element, int m, int n, int k>
-[[gnu::always_inline]] inline void add_finite(const double (&a)[m * k], const double (&b)[n * k],
-                                              double least, bool half_c, double (&d)[m * n]) {
+template <class Element, int m, int n, int k, class T>
+[[gnu::always_inline]] inline void add_finite(const T (&a)[m * k], const T (&b)[n * k],
+                                              const T (&c)[m * n], Least least,
+                                              double (&d)[m * n]) {
   if constexpr (sizeof(Element) == 1 && k == 32) {
-    add_in_parts<m, n, k>(a, b, d);
+    add_in_parts<m, n, k>(a, b, c, d);
   } else {
-    add_products<Part::all, Element, m, n, k>(a, b, least, half_c ? kLeastHalf : kLeastFloat, d);
+    add_products<Part::all, Element, m, n, k>(a, b, c, least, d);
   }
 }
 
@@ -172,36 +187,52 @@ void keep_finite(double (&x)[count]) {
   for (double& v : x) v = std::isfinite(v) ? v : 0;
 }
 
-// If anything is infinite or NaN, IEEE arithmetic determines which elements are too.
+template <int count>
+void widen(const float (&x)[count], double (&to)[count]) {
+  for (int i = 0; i < count; ++i) to[i] = static_cast<double>(x[i]);
+}
+
+// For all values. If anything is infinite or NaN, IEEE arithmetic determines which elements are too.
 template <class Element, int m, int n, int k>
-void add_not_finite(double (&a)[m * k], double (&b)[n * k], double least, bool half_c,
-                    double (&d)[m * n]) {
+[[gnu::noinline]] void add_any(const float (&a)[m * k], const float (&b)[n * k],
+                               const float (&c)[m * n], Least least, double (&d)[m * n]) {
+  double x[m * k], y[n * k], z[m * n];
+  widen(a, x);
+  widen(b, y);
+  widen(c, z);
+  if (all_finite(x) && all_finite(y) && all_finite(z))
+    return add_finite<Element, m, n, k>(x, y, z, least, d);
   double plain[m * n];
-  std::memcpy(plain, d, sizeof plain);
-  multiply<ExactProducts, m, n, k, tile_width(8 * sizeof(Element))>(a, b, plain);
-  keep_finite(a);
-  keep_finite(b);
-  keep_finite(d);
-  add_finite<Element, m, n, k>(a, b, least, half_c, d);
+  std::memcpy(plain, z, sizeof plain);
+  multiply<ExactProducts, m, n, k, tile_width(8 * sizeof(Element))>(x, y, plain);
+  keep_finite(x);
+  keep_finite(y);
+  keep_finite(z);
+  add_finite<Element, m, n, k>(x, y, z, least, d);
   for (int i = 0; i < m * n; ++i) d[i] = std::isfinite(plain[i]) ? d[i] : plain[i];
 }
 
 template <class Element, int m, int n, int k>
-void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode, double (&a)[m * k],
-            double (&b)[n * k], double least) {
+[[gnu::always_inline]] inline void finish(const MmaRegisters<Lanes32>& x, const MmaMode& mode,
+                                          const float (&a)[m * k], const float (&b)[n * k],
+                                          float least_factor) {
+  float c[m * n];
   double d[m * n];
-  load_c<m, n>(x, mode.half_c, d);
-  if (all_finite(a) && all_finite(b) && all_finite(d)) [[likely]] {
-    add_finite<Element, m, n, k>(a, b, least, mode.half_c, d);
+  load_c<m, n>(x, mode.half_c, c);
+  const Least least{least_factor, mode.half_c ? kLeastHalf : kLeastFloat};
+  if (are_within<kModerate>(a) && are_within<kModerate>(b) && are_within<2 * kModerate>(c))
+      [[likely]] {
+    add_finite<Element, m, n, k>(a, b, c, least, d);
+    store_d<true, m, n>(d, mode.half_d, x);
   } else {
-    add_not_finite<Element, m, n, k>(a, b, least, mode.half_c, d);
+    add_any<Element, m, n, k>(a, b, c, least, d);
+    store_d<false, m, n>(d, mode.half_d, x);
   }
-  store_d<m, n>(d, mode.half_d, x);
 }
 
 template <class F, class Element, int m, int n, int k>
 void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
-  double a[m * k], b[n * k];
+  float a[m * k], b[n * k];
   read_a<F, Element>(x.a, a);
   read_b<F, Element, n, k>(x.b, b);
   finish<Element, m, n, k>(x, mode, a, b, mode.a == TensorType::f16 ? kLeastHalf : kLeastFloat);
@@ -209,7 +240,7 @@ void mma(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
 
 template <int m, int n, int k>
 void mma_fp8(const MmaRegisters<Lanes32>& x, const MmaMode& mode) {
-  double a[m * k], b[n * k];
+  float a[m * k], b[n * k];
   if (mode.a == TensorType::e4m3) {
     read_a<E4m3, std::uint8_t>(x.a, a);
   } else {
