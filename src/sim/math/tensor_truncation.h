@@ -16,6 +16,7 @@ template <class T>
 [[gnu::always_inline]] inline Eight<T> larger(Eight<T> a, Eight<T> b) {
   return a > b ? a : b;
 }
+
 template <class T>
 using Bits = std::conditional_t<std::is_same_v<T, double>, F64, F32>;
 

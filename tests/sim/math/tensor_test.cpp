@@ -434,6 +434,44 @@ TEST_P(Products, AgreesWithATripleLoop) {
   }
 }
 
+Values scaled(Values m, int exponent) {
+  for (auto& row : m) {
+    for (double& v : row) v = std::ldexp(v, exponent);
+  }
+  return m;
+}
+
+Bits scaled(Bits m, int exponent) {
+  for (auto& row : m) {
+    for (std::uint32_t& v : row)
+      v = std::bit_cast<std::uint32_t>(std::ldexp(std::bit_cast<float>(v), exponent));
+  }
+  return m;
+}
+
+// The rule knows only relative exponents, as long as nothing is subnormal. Values of moderate size
+// are computed by other code than very small and very large ones.
+TEST_P(Products, ScaleWithTheirFactors) {
+  const Product& p = GetParam();
+  if (p.a != tf32 && p.a != bf16) GTEST_SKIP() << "its exponents are all moderate";
+  Random random(5);
+  for (const int up : {-100, -75, -49, -30, 20, 45, 51, 100}) {
+    for (const int down : {-50, 0, 45}) {
+      if (up + down < -125 || up + down > 100) continue;
+      const Values a = random_matrix(p.a, p.shape.m, p.shape.k, random);
+      const Values b = random_matrix(p.b, p.shape.k, p.shape.n, random);
+      // Small enough that all products count. Next to the smallest products it would be subnormal.
+      Bits c = scaled(random_c(random), -4);
+      if (up + down < -100) {
+        for (auto& row : c) std::ranges::fill(row, 0);
+      }
+      EXPECT_EQ(run(scaled(a, up), scaled(b, down), scaled(c, up + down)),
+                scaled(run(a, b, c), up + down))
+          << up << " " << down;
+    }
+  }
+}
+
 // One 1 in A and one in B: the product has a single 1, in the row of the first and the column of
 // the second, if they meet.
 TEST_P(Products, PlacesSingleElements) {
