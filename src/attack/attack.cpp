@@ -9,8 +9,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "assay/error.h"
@@ -430,26 +430,49 @@ std::vector<Attack> load_attacks(const fs::path& folder, const std::vector<Chall
   return attacks;
 }
 
+namespace {
+
+// "M12" of "M12.inet".
+std::string row_of(const Attack& attack) { return attack.id.substr(0, attack.id.find('.')); }
+
+// A row, one of its variants, or a folder.
+bool is_named(const Attack& attack, const std::string& name) {
+  const std::string row = row_of(attack);
+  return attack.id == name || row == name || row + "_" + attack.name == name;
+}
+
+// "T0" is how T01 to T09 begin.
+bool begins_with(const Attack& attack, const std::string& name) {
+  return row_of(attack).starts_with(name);
+}
+
+// The places of those that match, in order.
+std::set<std::size_t> matches(const std::vector<Attack>& attacks, const std::string& name,
+                              bool (*match)(const Attack&, const std::string&)) {
+  std::set<std::size_t> found;
+  for (std::size_t i = 0; i < attacks.size(); ++i) {
+    if (match(attacks[i], name)) found.insert(i);
+  }
+  return found;
+}
+
+}  // namespace
+
 std::vector<Attack> choose(const std::vector<Attack>& attacks,
                            const std::vector<std::string>& names) {
   if (names.empty()) return attacks;
-  // A name matches its row or folder, and as a prefix also longer ids: "T0" matches T01 to T09.
-  const auto fits = [](const Attack& attack, const std::string& name) {
-    if (attack.id == name || attack.id.starts_with(name + ".")) return true;
-    const std::string own = attack.id.substr(0, attack.id.find('.'));
-    return own + "_" + attack.name == name || (own != name && own.starts_with(name));
-  };
   std::vector<std::string> ids;
   for (const Attack& attack : attacks) ids.push_back(attack.id);
+  std::set<std::size_t> taken;
   for (const std::string& name : names) {
-    if (std::ranges::none_of(attacks, [&](const Attack& a) { return fits(a, name); })) {
+    std::set<std::size_t> found = matches(attacks, name, &is_named);
+    if (found.empty()) found = matches(attacks, name, &begins_with);
+    if (found.empty())
       throw Error(unknown_name("attack", name, ids) + "; assay attack --list shows all");
-    }
+    taken.merge(found);
   }
   std::vector<Attack> chosen;
-  std::ranges::copy_if(attacks, std::back_inserter(chosen), [&](const Attack& a) {
-    return std::ranges::any_of(names, [&](const std::string& name) { return fits(a, name); });
-  });
+  for (const std::size_t i : taken) chosen.push_back(attacks[i]);
   return chosen;
 }
 

@@ -95,9 +95,9 @@ std::vector<Attack> read_attack(const std::filesystem::path& folder,
 std::vector<Attack> load_attacks(const std::filesystem::path& folder,
                                  const std::vector<ChallengeSpec>& specs);
 
-// The attacks named by an id ("M12.inet"), a folder's id ("M12") or a prefix of one ("M"), in their
-// original order; all if no name is given. Throws Error for a name that matches none, suggesting
-// the nearest one.
+// The attacks named by an id ("M12.inet") or a folder's id ("M12"), or if there is none, those
+// whose id begins so ("M"), in their original order; all if no name is given. Throws Error for a
+// name that matches none, suggesting the nearest one.
 std::vector<Attack> choose(const std::vector<Attack>&, const std::vector<std::string>& names);
 
 // Where the files of attacks come from.

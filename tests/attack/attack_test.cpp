@@ -209,6 +209,8 @@ TEST_F(AttackTest, ChoosesByIdOrByHowItBegins) {
   };
   EXPECT_EQ(chosen({}).size(), 5u);
   EXPECT_THAT(chosen({"M12.unix"}), ElementsAre("M12.unix"));
+  EXPECT_THAT(chosen({"M12"}), ElementsAre("M12.inet", "M12.unix"))
+      << "a prefix is the last resort";
   EXPECT_THAT(chosen({"T"}), ElementsAre("T01"));
   EXPECT_THAT(chosen({"T", "M0"}), ElementsAre("M01", "T01"));
   try {
