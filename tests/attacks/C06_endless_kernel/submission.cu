@@ -3,7 +3,7 @@
 // cases: basic
 // expect: TLE | DE
 // variants: computes waits
-// deadline: 300
+// deadline: 900
 // fast: none
 #include <cstdint>
 
