@@ -38,4 +38,10 @@ constexpr bool is_of_today(int revision, Device device) {
   return revision >= oldest_comparable(device) && revision <= kMeasurementRevision;
 }
 
+// Whether measurements of two revisions compare. Of revisions that this program does not know, only
+// equal ones do.
+constexpr bool compare_with_each_other(int a, int b, Device device) {
+  return a == b || (is_of_today(a, device) && is_of_today(b, device));
+}
+
 }  // namespace assay

@@ -75,10 +75,7 @@ std::string stale_mark(const BoardRow& row, const ChallengeSpec& spec, const std
 bool is_of_newer_assay(const BoardRow& row) { return row.revision > kMeasurementRevision; }
 
 std::string why_apart(const BoardRow& a, const BoardRow& b, bool across_specs) {
-  const auto is_current = [](const BoardRow& row) {
-    return is_of_today(row.revision, row.key.device);
-  };
-  if (a.revision != b.revision && !(is_current(a) && is_current(b)))
+  if (!compare_with_each_other(a.revision, b.revision, a.key.device))
     return "measured at different revisions";
   if (!across_specs && a.spec_hash != b.spec_hash)
     return "measured against different versions of the spec";

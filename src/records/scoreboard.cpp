@@ -189,7 +189,7 @@ Arrival arrival(const Scoreboard& board, const BoardRow& row) {
   if (found == board.entries.end()) return Arrival::added;
   const BoardRow& there = found->second;
   if (there.evidence.sha256 == row.evidence.sha256) return Arrival::same;
-  if (there.revision != row.revision)
+  if (!compare_with_each_other(there.revision, row.revision, row.key.device))
     return there.revision > row.revision ? Arrival::older : Arrival::replaced;
   if (same_subject(there, row) && is_full(there) != is_full(row))
     return is_full(row) ? Arrival::replaced : Arrival::lesser;

@@ -29,11 +29,13 @@ bool describe(Scoreboard&, const std::map<std::string, ModelInfo>& today);
 // What happens to a cell that arrives at a board.
 enum class Arrival : std::uint8_t {
   added,     // the board had none
-  replaced,  // it replaces another measurement; always if that one's revision is older
+  replaced,  // it replaces another measurement; always one of an older revision that does not
+             // compare with its own
   same,      // the board already has it
   lesser,    // it says less (no total, or a quick run) than the board's full measurement of the
              // same sources against the same spec, which stays
-  older,     // the board's was measured later, or at a newer revision, and stays
+  older,     // the board's was measured later, or at a newer revision that does not compare, and
+             // stays
 };
 Arrival arrival(const Scoreboard&, const BoardRow&);
 

@@ -460,7 +460,19 @@ BoardRow of_revision(int revision, BoardRow row) {
   return row;
 }
 
-TEST(Merge, ANewerRevisionCountsWhateverElseIsSo) {
+TEST(Merge, RevisionsThatCompareAreAsOne) {
+  const int oldest = oldest_comparable(full("1").key.device);
+  if (oldest == kMeasurementRevision) GTEST_SKIP() << "only one revision compares on this device";
+  Scoreboard board;
+  merge(board, of_revision(oldest, full("1")));
+  EXPECT_EQ(merge(board, of_revision(kMeasurementRevision, quick("2"))), Arrival::lesser);
+  EXPECT_EQ(merge(board, of_revision(kMeasurementRevision, full("2"))), Arrival::replaced);
+  EXPECT_EQ(merge(board, of_revision(oldest, full("1"))), Arrival::older);
+  EXPECT_EQ(merge(board, of_revision(oldest, full("3"))), Arrival::replaced);
+  EXPECT_EQ(merge(board, of_revision(oldest - 1, full("4"))), Arrival::older);
+}
+
+TEST(Merge, ARevisionThatDoesNotCompareCountsByItsAgeAlone) {
   Scoreboard board;
   merge(board, of_revision(1, full("9")));
   EXPECT_EQ(merge(board, of_revision(2, quick("1"))), Arrival::replaced);
