@@ -26,7 +26,8 @@ std::string reference_of(const Json& schema) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() && value != "" ? value.get<std::string>() : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  return text.empty() ? value.dump() : text;
 }
 
 class Keys {
@@ -80,7 +81,7 @@ class Keys {
   }
 
   std::string type(const Json& schema) {
-    if (const std::string name = reference_of(schema); !name.empty()) {
+    if (std::string name = reference_of(schema); !name.empty()) {
       const Json& target = definition(name);
       if (!has_section(target)) return type(target);
       add(name);

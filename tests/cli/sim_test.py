@@ -123,10 +123,10 @@ class Handmade(Case):
         self.assertIn("modelled on H200, not measured\n", run.err)
         # 400 bytes in 13 sectors, and nothing costs as much as the launch.
         self.assertRegex(run.err, r"triple .* launches and copies +96\.2% ")
-        self.assertRegex(run.err, r"triple .* 64 by threads\n")
+        self.assertRegex(run.err, r"triple .* 32 by blocks\n")
         [kernel] = self.run_with(options=["--json"]).json()["kernels"]
         self.assertNotIn("modelled", kernel)
-        self.assertEqual(kernel["residency"], {"warps": 64, "most": 64, "limit": "threads"})
+        self.assertEqual(kernel["residency"], {"warps": 32, "most": 64, "limit": "blocks"})
         for name in ("h200", "a100"):
             sheet = json.loads((ROOT / "gpus" / f"{name}.json").read_text())
             [kernel] = self.run_with(options=["--json", "--profile", "--gpu", name]).json()["kernels"]

@@ -307,8 +307,9 @@ def documented_commands(document):
 
 def without_generated(text):
     """The lines written by people, with their numbers."""
-    begins = ("<!-- assay:begin -->", "<!-- instructions: made by instruction_table_test -->")
-    ends = ("<!-- assay:end -->", "<!-- end of instructions -->")
+    begins = ("<!-- assay:begin -->", "<!-- instructions: made by instruction_table_test -->",
+              "<!-- prices: made by instruction_table_test -->")
+    ends = ("<!-- assay:end -->", "<!-- end of instructions -->", "<!-- end of prices -->")
     generated = False
     for number, line in enumerate(text.splitlines(), 1):
         generated = generated or line in begins

@@ -297,7 +297,7 @@ class InstructionTable : public DeviceTest {
         s.supported += (s.supported.empty() ? "" : ", ") + std::string(f.name);
         continue;
       }
-      if (s.refused.empty() || s.refused.back().first != why) s.refused.push_back({why, ""});
+      if (s.refused.empty() || s.refused.back().first != why) s.refused.emplace_back(why, "");
       std::string& which = s.refused.back().second;
       which += (which.empty() ? "" : ", ") + std::string(f.name);
     }
