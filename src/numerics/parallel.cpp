@@ -1,12 +1,12 @@
 #include "assay/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "util/cpu_set.h"
 
 namespace assay {
 namespace {
@@ -28,8 +28,8 @@ class SingleThreaded {
 
 int available_cores() {
   static const int cores = [] {
-    cpu_set_t set;
-    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+    const auto set = CpuSet::of_this_thread();
+    return set ? std::max(1, set->count()) : 1;
   }();
   return cores;
 }

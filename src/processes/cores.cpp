@@ -1,13 +1,14 @@
 #include "processes/cores.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
+
+#include "util/cpu_set.h"
 
 namespace assay::processes {
 namespace {
@@ -43,11 +44,11 @@ class Cores {
 
  private:
   Cores() {
-    cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return;
+    const auto set = CpuSet::of_this_thread();
+    if (!set) return;
     std::vector<int> siblings;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) (first_sibling(cpu) == cpu ? order_ : siblings).push_back(cpu);
+    for (int cpu = 0; cpu < CpuSet::kMost; ++cpu) {
+      if (set->contains(cpu)) (first_sibling(cpu) == cpu ? order_ : siblings).push_back(cpu);
     }
     order_.insert(order_.end(), siblings.begin(), siblings.end());
   }

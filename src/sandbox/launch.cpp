@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -189,8 +190,8 @@ void join_group(const Launch& launch) {
 }
 
 void take_cores(const Launch& launch) {
-  if (!launch.has_cores) return;
-  require(launch, Stage::limits, ::sched_setaffinity(0, sizeof launch.cores, &launch.cores) == 0);
+  if (!launch.cores) return;
+  require(launch, Stage::limits, launch.cores->bind_this_thread());
 }
 
 void enter_landlock(const Launch& launch, int ruleset) {

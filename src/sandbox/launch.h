@@ -3,15 +3,16 @@
 #pragma once
 
 #include <linux/filter.h>
-#include <sched.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
 #include "sandbox/sandbox.h"
+#include "util/cpu_set.h"
 
 namespace assay::sandbox {
 
@@ -61,11 +62,10 @@ struct Launch {
   Policy policy = Policy::worker;
   bool root = false;            // the harness runs as root
   bool leaves_network = false;  // in tiers that share the host's files
-  bool has_cores = false;
   uid_t uid = 0;
   Limits limits;
   std::uint64_t tmp_bytes = 0;
-  cpu_set_t cores{};
+  std::optional<CpuSet> cores;  // nothing: those of the launcher
   const char *uid_map = nullptr, *gid_map = nullptr, *tmp_options = nullptr;
   std::span<const LaunchMount> mounts;
   std::span<const char* const> parents;  // folders to create in the new root, outermost first

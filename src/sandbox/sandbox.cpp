@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -125,10 +124,13 @@ void add_mounts(LaunchRequest& request, const std::vector<Mount>& mounts) {
 
 // The program's cores, or by default those of the calling thread.
 void add_cores(Launch& launch, const std::vector<int>& cores) {
-  CPU_ZERO(&launch.cores);
-  for (const int core : cores) CPU_SET(core, &launch.cores);
-  launch.has_cores =
-      !cores.empty() || ::sched_getaffinity(0, sizeof launch.cores, &launch.cores) == 0;
+  if (cores.empty()) {
+    launch.cores = CpuSet::of_this_thread();
+    if (!launch.cores) throw_errno("cannot tell which CPUs this thread may run on");
+    return;
+  }
+  launch.cores.emplace();
+  for (const int core : cores) launch.cores->add(core);
 }
 
 // Tried in a child, because a process that fails halfway has lost its user. Where it does not work,

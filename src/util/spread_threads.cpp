@@ -19,14 +19,16 @@
 #include <cerrno>
 #include <ctime>
 
+#include "util/cpu_set.h"
+
 namespace {
 
 using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 
 int core_count() {
   static const int cores = [] {
-    cpu_set_t set;
-    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    const auto set = assay::CpuSet::of_this_thread();
+    return set ? set->count() : 1;
   }();
   return cores;
 }
