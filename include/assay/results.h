@@ -116,8 +116,9 @@ struct Note {
     par_not_faster,   // par is not faster than naive: no scale
     naive_at_floor,   // likewise for modelled speeds
     wrong_when_timed,
-    needs_gpu,  // cases were not run for lack of a GPU, and count as failed
-    throttled,  // something held the GPU's clocks down during timing
+    needs_gpu,         // cases were not run for lack of a GPU, and count as failed
+    throttled,         // something held the GPU's clocks down during timing
+    clocks_unwatched,  // nothing tells whether something did
   };
   Kind kind = Kind::other;
   std::string text;

@@ -17,7 +17,8 @@ bool is_harmless(const std::string& reason) {
 
 }  // namespace
 
-bool is_throttled(const GpuState& before, const GpuState& after) {
+std::optional<bool> is_throttled(const GpuState& before, const GpuState& after) {
+  if (!after.throttle_reasons && after.violation_ns.empty()) return std::nullopt;
   if (after.throttle_reasons && !std::ranges::all_of(*after.throttle_reasons, &is_harmless))
     return true;
   return std::ranges::any_of(after.violation_ns, [&](const auto& cause) {

@@ -9,15 +9,16 @@
 
 namespace assay::cases {
 
-// Whether power, heat or a fault throttled the clocks between the two states or at the second one.
-bool is_throttled(const GpuState& before, const GpuState& after);
+// Whether power, heat or a fault throttled the clocks between the two states or at the second one;
+// nothing if the second does not tell.
+std::optional<bool> is_throttled(const GpuState& before, const GpuState& after);
 
 class GpuClocks {
  public:
   void see(const GpuState&);
-  void count(bool throttled);  // a repetition
+  void count(bool throttled);  // a repetition, unless nothing tells
 
-  // Empty if nothing was seen.
+  // Only of what was seen.
   std::vector<Metric> metrics() const;
 
  private:

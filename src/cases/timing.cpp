@@ -244,10 +244,11 @@ class TimedCase {
     if (c.over) return;
     if (round < 0) return;
     const std::optional<GpuState> after = gpu_state();
-    const bool throttled = before && after && is_throttled(*before, *after);
-    if (after) clocks_.count(throttled);
+    const std::optional<bool> throttled =
+        before && after ? is_throttled(*before, *after) : std::nullopt;
+    if (throttled) clocks_.count(*throttled);
     c.result.samples.push_back(sample);
-    c.throttled.push_back(throttled);
+    c.throttled.push_back(throttled.value_or(false));
   }
 
   // Bounds the time before the timed phase by par's time for it. The bound is wide: it only has to

@@ -128,6 +128,21 @@ void flag_throttling(const CaseTable& table, std::vector<Note>& flags) {
   }
 }
 
+// The management library may be missing, or say nothing of a part of a GPU.
+void flag_unwatched_clocks(const CaseTable& table, std::vector<Note>& flags) {
+  if (table.cell().key.device != Device::cuda) return;
+  std::vector<std::string> unwatched;
+  for (const CaseSpec& c : table.spec().cases) {
+    const CaseResult* r = table.ran(c.name);
+    if (c.group != CaseGroup::timed || r == nullptr || r->samples.empty()) continue;
+    if (find_metric(r->metrics, kThrottledShare) == nullptr) unwatched.push_back(c.name);
+  }
+  if (unwatched.empty()) return;
+  flags.push_back({Note::Kind::clocks_unwatched,
+                   fmt::format("nothing tells whether the GPU's clocks were held down in {}",
+                               some_of(unwatched))});
+}
+
 std::string explain(const std::vector<ShapeSpeed>& speeds) {
   std::vector<double> ratios;
   for (const ShapeSpeed& s : speeds) ratios.push_back(s.ratio_to_par);
@@ -199,6 +214,7 @@ Dimension performance(const CaseTable& table, std::vector<ShapeSpeed>& speeds,
                       std::vector<Note>& flags) {
   flag_stolen_time(table, flags);
   flag_throttling(table, flags);
+  flag_unwatched_clocks(table, flags);
   return performance_of(
       table, [&](const CaseResult& r) { return measure(r, flags); },
       [&] { return explain(speeds); }, speeds, flags);

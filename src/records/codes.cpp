@@ -40,7 +40,7 @@ constexpr const char* kTestVerdicts[] = {"accepted", "rejected",     "not_built"
 constexpr const char* kNoteKinds[] = {"other",          "no_tests",       "tests_not_run",
                                       "quick",          "stolen_time",    "few_repetitions",
                                       "par_not_faster", "naive_at_floor", "wrong_when_timed",
-                                      "needs_gpu",      "throttled"};
+                                      "needs_gpu",      "throttled",      "clocks_unwatched"};
 
 const Row& row(Verdict verdict) { return kRows[static_cast<std::size_t>(verdict)]; }
 

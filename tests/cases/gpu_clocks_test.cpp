@@ -20,18 +20,26 @@ GpuState state(const Reasons& reasons, std::uint64_t power_ns = 0) {
 }
 
 TEST(GpuClocks, LowClocksOfAnIdleGpuAreNoThrottling) {
-  EXPECT_FALSE(is_throttled(state({}), state({})));
-  EXPECT_FALSE(is_throttled(state({}), state({"gpu_idle", "applications_clocks_setting"})));
-  EXPECT_FALSE(is_throttled({}, {})) << "nothing is told";
+  EXPECT_EQ(is_throttled(state({}), state({})), false);
+  EXPECT_EQ(is_throttled(state({}), state({"gpu_idle", "applications_clocks_setting"})), false);
+}
+
+TEST(GpuClocks, AStateThatTellsNothingLeavesItOpen) {
+  EXPECT_FALSE(is_throttled({}, {}).has_value());
+  EXPECT_FALSE(is_throttled(state({}), {}).has_value());
+  GpuState times;
+  times.violation_ns = {{"power", 3}};
+  EXPECT_EQ(is_throttled(times, times), false);
 }
 
 TEST(GpuClocks, WhatHoldsThemDownIsSeenByReasonOrByItsTime) {
-  EXPECT_TRUE(is_throttled(state({}), state({"gpu_idle", "sw_power_cap"})));
-  EXPECT_TRUE(is_throttled(state({}), state({"hw_thermal_slowdown"})));
-  EXPECT_TRUE(is_throttled(state({}, 7), state({"gpu_idle"}, 8))) << "over by the time one asks";
-  EXPECT_FALSE(is_throttled(state({}, 7), state({}, 7))) << "that was before";
-  EXPECT_FALSE(is_throttled(state({"sw_power_cap"}), state({})));
-  EXPECT_FALSE(is_throttled({}, state({}, 8))) << "nobody knows since when";
+  EXPECT_EQ(is_throttled(state({}), state({"gpu_idle", "sw_power_cap"})), true);
+  EXPECT_EQ(is_throttled(state({}), state({"hw_thermal_slowdown"})), true);
+  EXPECT_EQ(is_throttled(state({}, 7), state({"gpu_idle"}, 8)), true)
+      << "over by the time one asks";
+  EXPECT_EQ(is_throttled(state({}, 7), state({}, 7)), false) << "that was before";
+  EXPECT_EQ(is_throttled(state({"sw_power_cap"}), state({})), false);
+  EXPECT_EQ(is_throttled({}, state({}, 8)), false) << "nobody knows since when";
 }
 
 TEST(GpuClocks, RangesAndSharesBecomeMetrics) {

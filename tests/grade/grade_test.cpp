@@ -653,6 +653,22 @@ TEST(Grade, MuchThrottlingIsFlagged) {
       ElementsAre(note(Note::Kind::throttled, "held down in 20 % of the repetitions of timed_b")));
 }
 
+TEST(Grade, ClocksOfAGpuThatNothingWatchesAreFlagged) {
+  const auto flags = [](Device device, bool watched) {
+    return graded([=](CellResult& c) {
+             c.key.device = device;
+             for (const char* name : {"timed_a", "timed_b"}) {
+               if (watched) case_of(c, name).metrics.push_back({kThrottledShare, 0});
+             }
+           })
+        .flags;
+  };
+  EXPECT_THAT(flags(Device::cuda, false),
+              ElementsAre(note(Note::Kind::clocks_unwatched, "held down in timed_a, timed_b")));
+  EXPECT_THAT(flags(Device::cuda, true), IsEmpty());
+  EXPECT_THAT(flags(Device::cpu, false), IsEmpty()) << "nothing holds down what a processor shows";
+}
+
 TEST(Grade, WrongTimedRepetitionFailsPerformanceAndIsFlagged) {
   const Score s = graded([](CellResult& c) { fail_case(c, "timed_a"); });
   EXPECT_NEAR(*dimension(s, "performance").points, 15, 0.1);
