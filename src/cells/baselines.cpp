@@ -30,8 +30,12 @@ fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) 
                       .time_limit_s = build_limit(spec, language),
                       .language = language,
                       .machine_code = language == Language::cuda});
-  if (result.record.verdict != Verdict::ok)
+  if (result.record.verdict == Verdict::build_error)
     throw Error(fmt::format("{} does not compile:\n{}", source.string(), result.record.log));
+  if (result.record.verdict != Verdict::ok) {
+    throw Error(fmt::format("{} was not built ({}):\n{}", source.string(),
+                            description(result.record.verdict), result.record.log));
+  }
   return result.library;
 }
 

@@ -27,7 +27,7 @@ class Baselines {
   // kernels/NAME.cu beside challenges/.
   static std::filesystem::path path(const ChallengeSpec&, const std::string& file);
 
-  // The library built from such a file. Throws Error if it does not compile.
+  // The library built from such a file. Throws Error if there is none, with the compiler's words.
   std::filesystem::path library(const ChallengeSpec&, const std::string& file) const;
   cases::BaselineLibraries libraries(const ChallengeSpec&, Language) const;  // of naive and par
 

@@ -99,7 +99,8 @@ class Replay {
                           .headers = example_headers(spec_),
                           .time_limit_s = spec_.limits.build_time_s});
       if (built.record.verdict != Verdict::ok)
-        throw Error(fmt::format("{} of {} does not compile", subject_.name, spec_.name));
+        throw Error(fmt::format("{} of {}: {}:\n{}", subject_.name, spec_.name,
+                                description(built.record.verdict), built.record.log));
       settings_.library = built.library;
       runner_.emplace(cases::Bench{world_, given_, settings_, 0, account_}, false);
     }

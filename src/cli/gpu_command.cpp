@@ -146,7 +146,10 @@ class OnGpu {
                         .language = Language::cuda,
                         .machine_code = true});
     subject.library = built.library;
-    if (built.record.verdict != Verdict::ok) subject.not_built = built.record.log;
+    if (built.record.verdict != Verdict::ok) {
+      subject.not_built =
+          fmt::format("{}: {}", description(built.record.verdict), built.record.log);
+    }
   }
 
   cases::Bench bench(const ChallengeSpec& spec, const fs::path& library,
@@ -258,8 +261,7 @@ class OnGpu {
     std::string text = fmt::format("\n{}\n", t.spec.name);
     for (const Subject& subject : t.subjects) {
       if (!subject.not_built.empty()) {
-        text += fmt::format("  {}: does not compile: {}\n", subject.name,
-                            printable(subject.not_built, 3, 600));
+        text += fmt::format("  {}: {}\n", subject.name, printable(subject.not_built, 3, 600));
         continue;
       }
       const auto right = std::ranges::count_if(subject.checked, passed);

@@ -78,6 +78,17 @@ TEST_F(BaselinesTest, OneThatDoesNotCompileIsAnErrorWithTheCompilersWords) {
   EXPECT_THAT(said, HasSubstr("expected ';'"));
 }
 
+TEST_F(BaselinesTest, OneThatNothingCompiledIsNotSaidToBeWrong) {
+  fake_.compile = [](const BuildRequest&) {
+    BuildResult result;
+    result.record.verdict = Verdict::skipped;
+    result.record.log = "there is no compiler";
+    return result;
+  };
+  const std::string said = error_of([&] { baselines_.library(spec_, "naive.cu"); });
+  EXPECT_THAT(said, HasSubstr("naive.cu was not built (not run):\nthere is no compiler"));
+}
+
 TEST_F(BaselinesTest, WhatHasNoKernelsHasNoWork) {
   EXPECT_FALSE(baselines_.work(spec_, "naive.cu", "time"));
   EXPECT_THAT(fake_.log, IsEmpty());
