@@ -23,9 +23,9 @@ namespace assay::cases {
 namespace {
 
 // Runs the cases of one submission one after the other, starting workers as needed.
-class Session {
+class CorrectnessRun {
  public:
-  Session(const Bench& bench, std::vector<PlannedCase> cases)
+  CorrectnessRun(const Bench& bench, std::vector<PlannedCase> cases)
       : world_(bench.world),
         challenge_(bench.challenge),
         settings_(bench.settings),
@@ -141,10 +141,10 @@ class Session {
     // Windows are opened when a worker starts.
     if (needs_fresh_worker(*planned.spec) || !planned.layout.windows.empty()) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
-    if (timeouts_ >= kPatience) {
+    if (timeouts_ >= kMostTimeouts) {
       return not_run(
           planned, last_timeout_,
-          fmt::format("not attempted: {} other cases ran into their time limit{}", kPatience,
+          fmt::format("not attempted: {} other cases ran into their time limit{}", kMostTimeouts,
                       settings_.device ? ", or their simulated device died" : ""));
     }
     if (worker_ == nullptr) {
@@ -237,7 +237,7 @@ std::vector<CaseResult> run_all(const Bench& bench, processes::Memory memory, bo
   }
   if (cases.empty()) return {};
   const Charge charge(bench.account.total);
-  std::vector<CaseResult> results = Session(bench, std::move(cases)).run(stop_at_failure);
+  std::vector<CaseResult> results = CorrectnessRun(bench, std::move(cases)).run(stop_at_failure);
   if (!stop_at_failure) shrink_failures(bench, drawn, results);
   return results;
 }

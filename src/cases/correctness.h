@@ -11,7 +11,7 @@
 namespace assay::cases {
 
 // After this many cases have hit their time limit, the rest of the cell is not attempted.
-inline constexpr int kPatience = 3;
+inline constexpr int kMostTimeouts = 3;
 
 // Chooses cases: those of a --quick run, a single case by name, or the cases an example is about.
 struct CaseFilter {

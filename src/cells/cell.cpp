@@ -55,7 +55,7 @@ std::optional<Verdict> why_not_time(const CellResult& cell) {
   for (const CaseResult& c : cell.cases) {
     if (c.verdict == Verdict::load_error) return c.verdict;
     const bool timeout = c.verdict == Verdict::time_limit || c.verdict == Verdict::idle_limit;
-    if (timeout && ++timeouts >= cases::kPatience) return c.verdict;
+    if (timeout && ++timeouts >= cases::kMostTimeouts) return c.verdict;
   }
   return std::nullopt;
 }

@@ -14,7 +14,7 @@
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
 #include "wire/worker.h"
-#include "worker/device.h"
+#include "worker/attached_device.h"
 
 namespace assay::worker {
 namespace {

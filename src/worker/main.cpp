@@ -21,7 +21,7 @@
 #include "util/pass_descriptor.h"
 #include "wire/worker.h"
 #include "worker/adapter_registry.h"
-#include "worker/device.h"
+#include "worker/attached_device.h"
 #include "worker/probe.h"
 #include "worker/scratch.h"
 #include "worker/seal.h"
@@ -93,9 +93,9 @@ void reset_processor_state() {
 #endif
 }
 
-class Worker final : public Call {
+class ServedSubmission final : public Call {
  public:
-  explicit Worker(const char* library)
+  explicit ServedSubmission(const char* library)
       : library_path_(library),
         control_(map_descriptor(wire::kControlFd, PROT_READ | PROT_WRITE)),
         input_(map_descriptor(wire::kInputFd, PROT_READ)),
@@ -317,6 +317,6 @@ int main(int argc, char** argv) {
   const bool sealed = argc == 2;
   if (!sealed && (argc != 3 || std::strcmp(argv[2], "--unsealed") != 0)) return 64;
   // On the heap, so that a submission that overruns its stack does not hit this object first.
-  auto* const worker = new assay::worker::Worker(argv[1]);
+  auto* const worker = new assay::worker::ServedSubmission(argv[1]);
   worker->serve(sealed);
 }

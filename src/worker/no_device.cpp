@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "worker/device.h"
+#include "worker/attached_device.h"
 
 namespace assay::worker {
 

@@ -131,18 +131,18 @@ TEST_F(CorrectnessTest, ThreeLostDevicesEndTheAttempts) {
   world_.libraries["a"].run = [](const auto&, int) { return ending(Verdict::runtime_error, 5); };
   world_.libraries["a"].loses_device = true;
   const auto results = checked();
-  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kPatience));
+  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kMostTimeouts));
   EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::runtime_error)));
 }
 
 TEST_F(CorrectnessTest, ThreeTimeLimitsEndTheAttempts) {
   world_.libraries["a"].run = [](const auto&, int) { return ending(Verdict::time_limit, 5); };
   const auto results = checked();
-  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kPatience));
+  EXPECT_EQ(world_.entries("run ").size(), static_cast<std::size_t>(kMostTimeouts));
   EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::time_limit)));
   EXPECT_EQ(std::ranges::count_if(
                 results, [](const CaseResult& r) { return r.detail.starts_with("not attempted"); }),
-            5 - kPatience);
+            5 - kMostTimeouts);
 }
 
 TEST_F(CorrectnessTest, TwoTimeLimitsDoNot) {
