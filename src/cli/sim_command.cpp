@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "assay/parallel.h"
+#include "cli/annotated_source.h"
 #include "cli/context.h"
 #include "cli/harness.h"
 #include "cli/nvcc.h"
@@ -24,7 +25,7 @@ struct SimOptions {
   std::string arch = "sm_80";
   unsigned threads = static_cast<unsigned>(available_cores());
   std::uint64_t seed = 0;
-  bool no_races = false, json = false, profile = false;
+  bool no_races = false, json = false, profile = false, source = false;
   std::string gpu = kDefaultGpu;
 };
 
@@ -37,6 +38,7 @@ SimulatedProgram program_of(const SimOptions& o, fs::path library) {
   program.device.shuffle_seed = o.seed;
   program.device.check_races = !o.no_races;
   program.device.locate_replays = true;
+  program.device.count_lines = o.source;
   program.stdout_to_stderr = o.json;
   return program;
 }
@@ -54,6 +56,7 @@ int simulate(const SimOptions& o) {
     fmt::print("{}", sim_json(run, model));
   } else {
     tell(sim_text(run, model));
+    if (o.source) tell(annotated_sources(run.summary, build.sources));
   }
   return exit_status(run);
 }
@@ -86,6 +89,8 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
       "print counters and findings as JSON on stdout; the program's own output goes to stderr");
   command->add_flag("--profile", options->profile,
                     "a second table: for each kernel the modelled time and what bounds it");
+  command->add_flag("--source", options->source,
+                    "the sources, with what each line executed and what was found there");
   add_gpu_option(*command, options->gpu);
   command->add_option("--nvcc-flag", options->nvcc_flags, "a further argument for nvcc; repeatable")
       ->allow_extra_args(false);
@@ -106,7 +111,10 @@ with --profile a second one
   warps resident   of the 64 that a multiprocessor holds, and what limits them; registers are
                    estimated
 then the source lines that most replays are due to, and every finding. A fault ends its kernel,
-and the program sees CUDA's error code.
+and the program sees CUDA's error code. With --source the sources follow; before each line stand
+  instructions     of warps, and their share of all; code inlined from CUDA's headers counts for
+                   the line that calls it, and a kernel that failed is not counted
+  lanes, replays   as above, of the line
 
 Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
 about a GPU. Not simulated either: mapped memory, textures, clusters, wgmma,
@@ -120,6 +128,7 @@ Examples:
   assay sim --seed 7 softmax.cu           races and order: does the result depend on it?
   assay sim --nvcc-flag=-Iinclude main.cu kernels.cu -- --size 1024
   assay sim --profile --gpu a100 softmax.cu
+  assay sim --source softmax.cu 2>&1 | less
   assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool
 )");
   command->callback(

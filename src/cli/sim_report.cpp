@@ -210,6 +210,18 @@ std::string how_it_ended(int status) {
   return fmt::format("the program was ended by signal {} ({})\n", signal, ::strsignal(signal));
 }
 
+Json to_json(const sim::LineCounts& counts) {
+  Json calls = Json::array();
+  for (std::size_t i = 1; i < counts.places.size(); ++i)
+    calls.push_back({{"file", counts.places[i].file}, {"line", counts.places[i].line}});
+  return {{"file", counts.places.front().file},
+          {"line", counts.places.front().line},
+          {"inlined_at", calls},
+          {"instructions", counts.instructions},
+          {"active_lanes", counts.active_lanes},
+          {"shared_replays", counts.shared_replays}};
+}
+
 Json to_json(const sim::KernelSummary& k, const Gpu* gpu) {
   Json replays = Json::array();
   for (const auto& line : k.replays)
@@ -226,6 +238,7 @@ Json to_json(const sim::KernelSummary& k, const Gpu* gpu) {
       {"launches", k.launches},    {"divergence_efficiency", k.counters.divergence_efficiency()},
       {"residency", residency},    {"counters", counters},
       {"replays", replays}};
+  for (const sim::LineCounts& line : k.lines) kernel["lines"].push_back(to_json(line));
   if (gpu != nullptr) {
     const ModelledTime time = modelled(k, *gpu);
     kernel["modelled"] = {{"gpu", gpu->name}, {"seconds", time.total()}, {"bound", time.bound()}};

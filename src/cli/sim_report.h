@@ -18,6 +18,10 @@ std::string sim_text(const SimulatedRun&, const Gpu* = nullptr);
 // every counter of sim/counters.h under its name, and for each kernel all lines with replays and
 // "residency": {"warps", "most", "limit"}, see sim/runtime/occupancy.h.
 //
+// With DeviceOptions::count_lines each kernel has "lines": [{"file", "line", "inlined_at": [{"file",
+// "line"}, ...], "instructions", "active_lanes", "shared_replays"}]. "file" is "" where the line is
+// one of the PTX.
+//
 // With a GPU, each kernel has "modelled": {"gpu", "seconds", "bound"}.
 std::string sim_json(const SimulatedRun&, const Gpu* = nullptr);
 

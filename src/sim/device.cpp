@@ -128,6 +128,19 @@ std::vector<LineReplays> located(const ReplayTable& replays, const Program& prog
   return by_line(std::move(lines));
 }
 
+std::vector<LineCounts> located(const std::vector<InstructionCounts>& by_pc,
+                                const ReplayTable& replays, const Program& program) {
+  std::vector<std::uint64_t> replays_at(by_pc.size());
+  replays.each([&](std::uint32_t pc, std::uint64_t n) { replays_at[pc] = n; });
+  std::vector<LineCounts> lines;
+  for (std::uint32_t pc = 0; pc < by_pc.size(); ++pc) {
+    if (by_pc[pc].instructions == 0) continue;
+    lines.push_back(
+        {program.places(pc), by_pc[pc].instructions, by_pc[pc].active_lanes, replays_at[pc]});
+  }
+  return by_place(lines);
+}
+
 // Keeps the findings of a failed launch up to the failure: those of the blocks that ran before it
 // in order. Other host threads may have got further.
 void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
@@ -511,11 +524,13 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.processor_deadline = state_->processor_deadline;
   grid.limit_by_block = !program.ordered && !config.cooperative;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
+  grid.count_by_pc = options.count_lines;
+  const bool locate_replays = options.locate_replays || options.count_lines;
   std::optional<ReplayTable> replays;
-  const CheckOptions checks{
-      options.check_races && blocks <= kMaxCheckedBlocks, options.check_uninitialised,
-      grid.parallel, operation != nullptr ? &state_->memory.footprint() : nullptr,
-      options.locate_replays ? &replays.emplace(program.instructions) : nullptr};
+  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
+                            options.check_uninitialised, grid.parallel,
+                            operation != nullptr ? &state_->memory.footprint() : nullptr,
+                            locate_replays ? &replays.emplace(program.instructions) : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);
   grid.checker = &checker;
 
@@ -544,7 +559,10 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
     }
   }
   if (operation != nullptr) state_->happen(*operation, grid, out.findings);
-  if (replays && !result.failure) out.replays = located(*replays, program);
+  if (replays && !result.failure) {
+    if (options.locate_replays) out.replays = located(*replays, program);
+    if (options.count_lines) out.lines = located(result.by_pc, *replays, program);
+  }
   return out;
 }
 

@@ -16,6 +16,7 @@
 
 #include "sim/counters.h"
 #include "sim/finding.h"
+#include "sim/line_counts.h"
 #include "sim/line_replays.h"
 #include "sim/operation.h"
 
@@ -82,6 +83,8 @@ struct LaunchResult {
   std::string output;          // of printf, in block order
   // With DeviceOptions::locate_replays: they sum to counters.shared_replays.
   std::vector<LineReplays> replays;
+  // With DeviceOptions::count_lines, in the form of by_place(): they sum to the counters.
+  std::vector<LineCounts> lines;
 };
 
 struct DeviceOptions {
@@ -90,6 +93,7 @@ struct DeviceOptions {
   unsigned threads = 1;  // host threads; results and counters do not depend on it
   bool check_races = true, check_uninitialised = true;
   bool locate_replays = false;     // report which source lines cause bank conflicts
+  bool count_lines = false;        // report what each source line executes; also locates replays
   std::uint64_t shuffle_seed = 0;  // not 0: the order of blocks and warps is drawn from it
   std::uint64_t max_output_bytes = 1 << 20;  // of printf per launch
 };

@@ -301,6 +301,18 @@ int main() {
         self.assertEqual(kernel["replays"], [{"where": "columns.cu:4", "replays": 62},
                                              {"where": "columns.cu:10", "replays": 2}])
         self.assertEqual(kernel["counters"]["shared_replays"], 64)
+        self.assertNotIn("lines", kernel)
+        run = self.sim("--source", source)
+        self.assertRun(run, 0)
+        self.assertIn(f"\n{source}\n  instructions  share  lanes   replays   line\n", run.err)
+        self.assertRegex(run.err, r"\n +\d+ +\d+\.\d% 100\.0% +62 +4    tile\[threadIdx\.x \* 32\] = 1;\n")
+        self.assertRegex(run.err, r"\n +12  int main\(\) {\n", "a line near one that was counted")
+        [kernel] = self.sim("--source", "--json", source).json()["kernels"]
+        counters = kernel["counters"]
+        for name in ("instructions", "active_lanes", "shared_replays"):
+            self.assertEqual(sum(line[name] for line in kernel["lines"]), counters[name], name)
+        fourth = [line for line in kernel["lines"] if (line["file"], line["line"]) == (str(source), 4)]
+        self.assertEqual(sum(line["shared_replays"] for line in fourth), 62)
         run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
         self.assertNotIn("bank conflicts", run.err)
 

@@ -135,7 +135,8 @@ struct GridRun {
   std::uint64_t instruction_limit = 0;
   std::uint64_t max_output_bytes = 0;
   std::uint64_t shuffle_seed = 0;
-  bool parallel = false;  // blocks run on several host threads
+  bool parallel = false;     // blocks run on several host threads
+  bool count_by_pc = false;  // report what each instruction did
   // Each block is held to the limit separately, and together with the blocks before it in order.
   // This can be decided independently of the number of host threads that run the blocks.
   bool limit_by_block = false;

@@ -38,8 +38,9 @@ std::uint64_t& class_counter(Counters& c, InstrClass cls) {
   return c.other;
 }
 
-// Converts executions of basic blocks into executions of their instructions.
-void add_counts(const Program& program, const BlockCounts& counts, Counters& out) {
+// Converts executions of basic blocks into executions of their instructions. `by_pc` may be empty.
+void add_counts(const Program& program, const BlockCounts& counts, Counters& out,
+                std::vector<InstructionCounts>& by_pc) {
   for (const auto& code : program.codes) {
     for (std::size_t b = 0; b < code->blocks.size(); ++b) {
       const std::uint64_t executions = counts.executions[code->first_block + b];
@@ -52,6 +53,10 @@ void add_counts(const Program& program, const BlockCounts& counts, Counters& out
         if (!info.counted) continue;
         out.instructions += executions;
         out.active_lanes += lanes;
+        if (!by_pc.empty()) {
+          by_pc[code->first_pc + i].instructions += executions;
+          by_pc[code->first_pc + i].active_lanes += lanes;
+        }
         class_counter(out, info.cls) += executions;
         out.fp32_flops += lanes * info.flops;
         out.tensor_flops += executions * info.tensor_flops;
@@ -62,17 +67,21 @@ void add_counts(const Program& program, const BlockCounts& counts, Counters& out
 
 // The totals of a launch's blocks, over all host threads.
 struct LaunchTotals {
+  explicit LaunchTotals(const GridRun& grid)
+      : by_pc(grid.count_by_pc ? grid.program->instructions : 0) {}
+
   UnitWork total, longest;
   std::uint64_t longest_warp = 0;
   SlicePasses slices{};
   Counters counters;
+  std::vector<InstructionCounts> by_pc;
 
   void add(const BlockRun& block) {
     counters += *block.counters;
     for (std::size_t s = 0; s < slices.size(); ++s) slices[s] += block.checker.slice_passes()[s];
   }
   void add(const Program& program, const BlockTotals& t) {
-    add_counts(program, t.counts, counters);
+    add_counts(program, t.counts, counters, by_pc);
     total += t.total;
     longest.raise_to(t.longest);
     longest_warp = std::max(longest_warp, t.longest_warp);
@@ -292,7 +301,7 @@ void run_parallel(GridRun& grid, unsigned threads, Collector& collector, LaunchT
 
 GridResult run_grid(GridRun& grid, unsigned threads, std::uint64_t resident) {
   Collector collector(grid);
-  LaunchTotals totals;
+  LaunchTotals totals(grid);
   if (grid.parallel && threads > 1) {
     run_parallel(grid, threads, collector, totals);
   } else {
@@ -302,6 +311,7 @@ GridResult run_grid(GridRun& grid, unsigned threads, std::uint64_t resident) {
   if (!out.failure) {
     const std::uint64_t threads_per_block = grid.config.block.count();
     out.counters = totals.result();
+    out.by_pc = std::move(totals.by_pc);
     out.counters.blocks = grid.config.grid.count();
     out.counters.warps = out.counters.blocks * ((threads_per_block + kWarpSize - 1) / kWarpSize);
   }

@@ -5,15 +5,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/execution/block_run.h"
 
 namespace assay::sim {
 
+// What one instruction did: as in Counters.
+struct InstructionCounts {
+  std::uint64_t instructions = 0, active_lanes = 0;
+};
+
 struct GridResult {
   std::optional<LaunchFailure> failure;  // of the first block in order that failed
   std::uint64_t failed_rank = 0;         // its place in the order
   Counters counters;                     // set if there was no failure
+  std::vector<InstructionCounts> by_pc;  // likewise, if GridRun::count_by_pc; else empty
   std::string output;                    // of printf, by block
 };
 

@@ -18,4 +18,8 @@ const InstrInfo& Program::info_of(std::uint32_t pc) const {
 
 std::string Program::place(std::uint32_t pc) const { return module->describe(info_of(pc).where); }
 
+std::vector<SourceLine> Program::places(std::uint32_t pc) const {
+  return module->places(info_of(pc).where);
+}
+
 }  // namespace assay::sim

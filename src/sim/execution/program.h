@@ -194,7 +194,8 @@ struct Program {
   const Code& entry() const { return *codes.front(); }
   const Code& code_of(std::uint32_t pc) const;
   const InstrInfo& info_of(std::uint32_t pc) const;
-  std::string place(std::uint32_t pc) const;  // "topk.cu:41"
+  std::string place(std::uint32_t pc) const;               // "topk.cu:41"
+  std::vector<SourceLine> places(std::uint32_t pc) const;  // see ptx::Module
 };
 
 }  // namespace assay::sim

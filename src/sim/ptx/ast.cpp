@@ -72,4 +72,20 @@ std::string Module::describe(const Location& where) const {
   return out;
 }
 
+std::vector<SourceLine> Module::places(const Location& where) const {
+  std::vector<SourceLine> all;
+  const auto add = [&](const Location& l) {
+    const auto file = files.find(l.file);
+    const bool known = l.file != 0 && file != files.end();
+    all.push_back(known ? SourceLine{file->second, l.source_line} : SourceLine{"", l.line});
+  };
+  add(where);
+  for (std::uint32_t site = where.inlined_at; site != 0 && site <= call_sites.size();
+       site = call_sites[site - 1].inlined_at) {
+    if (all.size() > kMaxCallSites) break;
+    add(call_sites[site - 1]);
+  }
+  return all;
+}
+
 }  // namespace assay::sim::ptx

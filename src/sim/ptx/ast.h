@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/source_line.h"
+
 namespace assay::sim::ptx {
 
 // clang-format off
@@ -139,6 +141,8 @@ struct Module {
   // "kernel.cu:42", or "PTX line 17" if the source is unknown. For inlined code the calls follow,
   // innermost first: "reduce.h:12, inlined at kernel.cu:42".
   std::string describe(const Location&) const;
+  // Likewise, with whole paths: the place, then the calls.
+  std::vector<SourceLine> places(const Location&) const;
 };
 
 }  // namespace assay::sim::ptx

@@ -103,7 +103,8 @@ LaunchReply LocalDevice::launch(KernelId kernel, const LaunchConfig& config,
     const auto threads = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(config.block.count(), kMaxThreadsPerBlock + 1));
     log_.launch({info.name, residency_of(info, threads, config.dynamic_shared_bytes),
-                 result.counters, std::move(result.findings), std::move(result.replays)});
+                 result.counters, std::move(result.findings), std::move(result.replays),
+                 std::move(result.lines)});
   } catch (const std::exception& e) {  // Unsupported, or the host is out of memory
     reply.unsupported = true;
     reply.message = e.what();

@@ -71,6 +71,29 @@ void write_finding(Writer& out, const Finding& f) {
   out.value(f.count);
 }
 
+bool read_line(Reader& in, LineCounts& line) {
+  std::uint64_t places = 0;
+  if (!in.value(places) || places == 0) return false;
+  for (std::uint64_t i = 0; i < places; ++i) {
+    SourceLine place;
+    if (!in.text(place.file) || !in.value(place.line)) return false;
+    line.places.push_back(std::move(place));
+  }
+  return in.value(line.instructions) && in.value(line.active_lanes) &&
+         in.value(line.shared_replays);
+}
+
+void write_line(Writer& out, const LineCounts& line) {
+  out.value(std::uint64_t{line.places.size()});
+  for (const SourceLine& place : line.places) {
+    out.text(place.file);
+    out.value(place.line);
+  }
+  out.value(line.instructions);
+  out.value(line.active_lanes);
+  out.value(line.shared_replays);
+}
+
 void add_once(std::vector<std::string>& list, std::string_view text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.emplace_back(text);
 }
@@ -103,7 +126,7 @@ class Summary {
       return false;
     }
     const auto [at, fresh] = kernels_.try_emplace(name, result.kernels.size());
-    if (fresh) result.kernels.push_back({name, 0, residency, {}, {}});
+    if (fresh) result.kernels.push_back({name, 0, residency, {}, {}, {}});
     KernelSummary& kernel = result.kernels[at->second];
     kernel.launches += 1;
     // A launch that the device refused had none.
@@ -125,6 +148,18 @@ class Summary {
       kernel.replays.push_back(std::move(line));
     }
     kernel.replays = by_line(std::move(kernel.replays));
+    return add_lines(in, kernel);
+  }
+
+  static bool add_lines(Reader& in, KernelSummary& kernel) {
+    std::uint64_t lines = 0;
+    if (!in.value(lines)) return false;
+    for (std::uint64_t i = 0; i < lines; ++i) {
+      LineCounts line;
+      if (!read_line(in, line)) return false;
+      kernel.lines.push_back(std::move(line));
+    }
+    kernel.lines = by_place(kernel.lines);
     return true;
   }
 
@@ -179,6 +214,8 @@ void RunLog::launch(const LaunchRecord& r) {
     out.text(line.where);
     out.value(line.replays);
   }
+  out.value(std::uint64_t{r.lines.size()});
+  for (const LineCounts& line : r.lines) write_line(out, line);
   append(kLaunch, out.bytes);
 }
 

@@ -11,6 +11,7 @@
 
 #include "sim/counters.h"
 #include "sim/finding.h"
+#include "sim/line_counts.h"
 #include "sim/line_replays.h"
 #include "sim/runtime/occupancy.h"
 
@@ -22,6 +23,7 @@ struct LaunchRecord {
   Counters counters;
   std::vector<Finding> findings;
   std::vector<LineReplays> replays;
+  std::vector<LineCounts> lines{};
 };
 
 class RunLog {
@@ -47,6 +49,7 @@ struct KernelSummary {
   Residency residency;               // of the launch that let the fewest warps be resident
   Counters counters;                 // the sum over the launches
   std::vector<LineReplays> replays;  // likewise, in the form of by_line()
+  std::vector<LineCounts> lines;     // likewise, in the form of by_place()
 };
 
 struct RunSummary {

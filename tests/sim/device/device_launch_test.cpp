@@ -116,6 +116,71 @@ TEST_F(Located, ReplaysBySourceLine) {
   EXPECT_EQ(r.counters.shared_replays, 128u);
 }
 
+class Counted : public DeviceTest {
+ protected:
+  Counted() : DeviceTest(options()) {}
+  static DeviceOptions options() {
+    DeviceOptions o = small();
+    o.count_lines = true;
+    o.threads = 2;
+    return o;
+  }
+};
+
+// Counted by hand: two blocks of a warp and a half. What stands before the first .loc is one
+// instruction, and the end of the kernel belongs to the last line.
+TEST_F(Counted, WhatEachSourceLineExecutes) {
+  load_kernel(R"(
+  .shared .align 4 .b8 s[8192];
+  .loc 1 7 3
+  mov.u32 %r1, s;
+  mad.lo.u32 %r2, %t, 128, %r1;
+  .loc 1 8 3
+  st.shared.u32 [%r2], %t;              // one bank: 31 and 15 replays
+  .loc 1 9 3
+  setp.lt.u32 %p1, %t, 8;
+  @!%p1 bra DONE;
+  .loc 1 10 3
+  add.u32 %r3, %r1, %r2;
+DONE:
+  .loc 1 11 1
+)",
+              ".file 1 \"/home/somebody/tile.cu\"\n");
+  const LaunchResult r = run_faulty(48, 2);
+  ASSERT_EQ(r.status, LaunchStatus::ok);
+  const auto at = [&](std::uint32_t line) {
+    LineCounts sum;
+    for (const LineCounts& counts : r.lines) {
+      if (counts.places.front() != SourceLine{"/home/somebody/tile.cu", line}) continue;
+      sum = counts;
+    }
+    return sum;
+  };
+  EXPECT_EQ(at(7).instructions, 2u * 4);
+  EXPECT_EQ(at(7).active_lanes, 2u * 96);
+  EXPECT_EQ(at(8).instructions, 2u * 2);
+  EXPECT_EQ(at(8).shared_replays, 2u * (31 + 15));
+  EXPECT_EQ(at(9).instructions, 2u * 4);
+  EXPECT_EQ(at(10).instructions, 2u * 1) << "only the first warp gets there";
+  EXPECT_EQ(at(10).active_lanes, 2u * 8);
+  std::uint64_t instructions = 0, lanes = 0, replays = 0;
+  for (const LineCounts& counts : r.lines) {
+    instructions += counts.instructions;
+    lanes += counts.active_lanes;
+    replays += counts.shared_replays;
+  }
+  EXPECT_EQ(instructions, r.counters.instructions);
+  EXPECT_EQ(lanes, r.counters.active_lanes);
+  EXPECT_EQ(replays, r.counters.shared_replays);
+  EXPECT_THAT(r.replays, testing::IsEmpty()) << "another option";
+}
+
+TEST_F(Counted, NothingOfALaunchThatFails) {
+  load_kernel("  trap;");
+  EXPECT_NE(run_faulty().status, LaunchStatus::ok);
+  EXPECT_THAT(result.lines, testing::IsEmpty());
+}
+
 TEST_F(Located, NoneOfALaunchThatFails) {
   load_kernel(R"(
   .shared .align 4 .b8 s[4096];

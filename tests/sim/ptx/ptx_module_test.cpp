@@ -180,6 +180,8 @@ TEST(PtxModule, InlinedCodeWithinInlinedCode) {
 )");
   const auto& body = module.functions.at(0).body;
   EXPECT_EQ(module.describe(body.at(1).where), "c.h:6, inlined at b.h:5, inlined at a.cu:50");
+  const std::vector<SourceLine> places{{"c.h", 6}, {"b.h", 5}, {"a.cu", 50}};
+  EXPECT_EQ(module.places(body.at(1).where), places);
   EXPECT_EQ(module.describe(body.at(2).where), "c.h:7, inlined at b.h:5, inlined at a.cu:50");
   EXPECT_EQ(module.describe(body.at(3).where), "c.h:6, inlined at b.h:5");
   EXPECT_EQ(module.call_sites.size(), 3u);

@@ -71,6 +71,22 @@ TEST_F(RunLogTest, ReplaysAreSummedByKernelAndLine) {
   EXPECT_THAT(s.kernels[1].replays, ElementsAre(LineReplays{"k.cu:7", 1}));
 }
 
+TEST_F(RunLogTest, LinesAreSummedByKernelAndPlace) {
+  const SourceLine seven{"/src/k.cu", 7}, call{"/src/k.cu", 9}, ptx{"", 3};
+  LaunchRecord a = record("a", 1), b = record("b", 1);
+  a.lines = {{{seven}, 5, 160, 2}, {{seven, call}, 1, 32, 0}};
+  b.lines = {{{ptx}, 4, 4, 0}};
+  log_.launch(a);
+  log_.launch(b);
+  a.lines = {{{seven}, 2, 10, 1}};
+  log_.launch(a);
+  const RunSummary s = summarise(written());
+  ASSERT_EQ(s.kernels.size(), 2u);
+  EXPECT_THAT(s.kernels[0].lines,
+              ElementsAre(LineCounts{{seven}, 7, 170, 3}, LineCounts{{seven, call}, 1, 32, 0}));
+  EXPECT_THAT(s.kernels[1].lines, ElementsAre(LineCounts{{ptx}, 4, 4, 0}));
+}
+
 TEST_F(RunLogTest, TheLaunchWithTheFewestResidentWarpsCounts) {
   LaunchRecord r = record("a", 1);
   for (const Residency residency :
