@@ -30,11 +30,10 @@ fs::path Baselines::library(const ChallengeSpec& spec, const std::string& file) 
                       .time_limit_s = build_limit(spec, language),
                       .language = language,
                       .machine_code = language == Language::cuda});
-  if (result.record.verdict == Verdict::build_error)
-    throw Error(fmt::format("{} does not compile:\n{}", source.string(), result.record.log));
   if (result.record.verdict != Verdict::ok) {
-    throw Error(fmt::format("{} was not built ({}):\n{}", source.string(),
-                            description(result.record.verdict), result.record.log));
+    const char* what =
+        result.record.verdict == Verdict::build_error ? "does not compile" : "was not built";
+    throw Error(fmt::format("{} {}:\n{}", source.string(), what, result.record.log));
   }
   return result.library;
 }

@@ -85,8 +85,8 @@ TEST_F(BaselinesTest, OneThatNothingCompiledIsNotSaidToBeWrong) {
     result.record.log = "there is no compiler";
     return result;
   };
-  const std::string said = error_of([&] { baselines_.library(spec_, "naive.cu"); });
-  EXPECT_THAT(said, HasSubstr("naive.cu was not built (not run):\nthere is no compiler"));
+  const std::string said = error_of([&] { baselines_.library(spec_, "par.cpp"); });
+  EXPECT_THAT(said, HasSubstr("par.cpp was not built:\nthere is no compiler"));
 }
 
 TEST_F(BaselinesTest, WhatHasNoKernelsHasNoWork) {

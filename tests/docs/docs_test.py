@@ -306,16 +306,19 @@ def documented_commands(document):
 
 
 def without_generated(text):
-    """The lines written by people, with their numbers."""
-    begins = ("<!-- assay:begin -->", "<!-- instructions: made by instruction_table_test -->",
-              "<!-- prices: made by instruction_table_test -->")
-    ends = ("<!-- assay:end -->", "<!-- end of instructions -->", "<!-- end of prices -->")
-    generated = False
+    """The lines written by people, with their numbers. A generated part begins with
+    `<!-- NAME: made by MAKER -->` or `<!-- assay:begin -->` and goes to that name's end."""
+    end = None
     for number, line in enumerate(text.splitlines(), 1):
-        generated = generated or line in begins
-        if not generated:
-            yield number, line
-        generated = generated and line not in ends
+        if end is None:
+            if begin := re.fullmatch(r"<!-- (?:(\w+): made by .*|assay:begin) -->", line):
+                end = f"<!-- end of {begin[1]} -->" if begin[1] else "<!-- assay:end -->"
+            else:
+                yield number, line
+        elif line == end:
+            end = None
+    if end is not None:
+        raise ValueError(f"no line {end}")
 
 
 def without_code(text):
