@@ -38,12 +38,14 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.1f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+// Line 0 is nvcc's for code that belongs to a file but to none of its lines.
 std::string text_of(const sim::SourceLine& place) {
-  return place.file.empty() ? fmt::format("PTX line {}", place.line)
-                            : fmt::format("{}:{}", place.file, place.line);
+  if (place.file.empty()) return fmt::format("PTX line {}", place.line);
+  if (place.line == 0) return fmt::format("{}, no line", place.file);
+  return fmt::format("{}:{}", place.file, place.line);
 }
 
-// "softmax.cu" and 41 of "softmax.cu:41"; nothing of "PTX line 41".
+// "softmax.cu" and 41 of "softmax.cu:41"; nothing of "PTX line 41" and of "softmax.cu:0".
 std::optional<std::pair<std::string, std::uint32_t>> name_and_line(std::string_view place) {
   const std::size_t colon = place.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -52,6 +54,7 @@ std::optional<std::pair<std::string, std::uint32_t>> name_and_line(std::string_v
     if (c < '0' || c > '9') return std::nullopt;
     line = 10 * line + static_cast<std::uint32_t>(c - '0');
   }
+  if (line == 0) return std::nullopt;
   return std::pair{std::string(place.substr(0, colon)), line};
 }
 
@@ -92,7 +95,7 @@ class Sources {
   }
 
  private:
-  using Lines = std::map<std::uint32_t, Line>;
+  using Lines = std::map<std::uint64_t, Line>;  // by number
 
   bool is_of_toolkit(const std::string& file) {
     const auto [known, fresh] = of_toolkit_.try_emplace(file);
@@ -103,7 +106,7 @@ class Sources {
   void add(const sim::LineCounts& counts) {
     total_ += counts.instructions;
     const auto own = std::ranges::find_if(counts.places, [&](const sim::SourceLine& place) {
-      return !place.file.empty() && !is_of_toolkit(place.file);
+      return !place.file.empty() && place.line != 0 && !is_of_toolkit(place.file);
     });
     if (own == counts.places.end()) {
       elsewhere_[counts.places.front()] += counts.instructions;
@@ -137,21 +140,21 @@ class Sources {
   }
 
   std::string listing(const std::string& file, const Lines& lines) const {
-    constexpr std::uint32_t kAround = 2;
+    constexpr std::uint64_t kAround = 2;
     const auto source = lines_of(file);
     std::string text = fmt::format("\n{}\n", printable(file, 1, 400));
     if (!source) text += "(cannot be read: lines by their numbers only)\n";
     text += fmt::format("{:>14} {:>6} {:>6} {:>9} {:>6}\n", "instructions", "share", "lanes",
                         "replays", "line");
-    std::uint32_t next = 0;  // the first line that is not yet shown
+    std::uint64_t next = 0;  // the first line that is not yet shown
     for (const auto& [number, line] : lines) {
-      const std::uint32_t first = std::max(next, number > kAround ? number - kAround : 1);
+      const std::uint64_t first = std::max(next, number > kAround ? number - kAround : 1);
       if (next != 0 && first > next) text += fmt::format("{:>46}\n", "...");
       // The lines after the one before this one, and those before this one.
-      for (std::uint32_t n = first; n < number && source; ++n) text += row(n, {}, source);
+      for (std::uint64_t n = first; n < number && source; ++n) text += row(n, {}, source);
       text += row(number, line, source);
       const auto after = lines.upper_bound(number);
-      const std::uint32_t until =
+      const std::uint64_t until =
           after == lines.end() ? number + kAround : std::min(number + kAround, after->first - 1);
       next = number + 1;
       for (; next <= until && source; ++next) text += row(next, {}, source);
@@ -159,7 +162,7 @@ class Sources {
     return text;
   }
 
-  std::string row(std::uint32_t number, const Line& line,
+  std::string row(std::uint64_t number, const Line& line,
                   const std::optional<std::vector<std::string>>& source) const {
     if (source && number > source->size() && line.instructions == 0 && line.findings.empty())
       return "";

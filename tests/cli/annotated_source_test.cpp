@@ -67,6 +67,7 @@ TEST_F(AnnotatedSource, LinesFarFromAllAreLeftOut) {
 }
 
 TEST_F(AnnotatedSource, CodeOfTheToolkitCountsWhereItIsCalled) {
+  fs::create_directory(folder_.path() / "include");
   write_file_atomically(folder_.path() / "include" / "cuda_runtime_api.h", "");
   const SourceLine half{(folder_.path() / "include" / "cub" / "half.h").string(), 9};
   const std::string out = shown({{{half, at(6)}, 8, 256, 0}, {{half}, 2, 64, 0}});
@@ -84,6 +85,21 @@ TEST_F(AnnotatedSource, WhatHasNoSourceIsNamedByItsPtx) {
   const std::string out = shown({{{SourceLine{"", 17}}, 3, 96, 0}});
   EXPECT_THAT(out, HasSubstr("PTX line 17"));
   EXPECT_THAT(out, Not(HasSubstr("kernel.cu")));
+}
+
+// nvcc gives line 0 to code that belongs to no line.
+TEST_F(AnnotatedSource, CodeOfNoLineIsInNoSource) {
+  const std::string out =
+      shown({{{at(0)}, 3, 96, 0}, {{at(0), at(6)}, 1, 32, 0}}, {race("kernel.cu:0")});
+  EXPECT_THAT(out, HasSubstr("kernel.cu, no line"));
+  EXPECT_THAT(out, HasSubstr("             1  25.0% 100.0%                6  six\n"));
+  EXPECT_THAT(out, Not(HasSubstr("^")));
+}
+
+TEST_F(AnnotatedSource, TheLastLineThereCanBeIsShown) {
+  constexpr std::uint32_t kLast = 0xffffffff;
+  EXPECT_THAT(shown({{{at(kLast)}, 8, 256, 0}}),
+              HasSubstr("             8 100.0% 100.0%           4294967295\n"));
 }
 
 TEST_F(AnnotatedSource, FindingsStandBelowTheirLine) {
