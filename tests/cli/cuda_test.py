@@ -327,8 +327,8 @@ class BadSubmission(Case):
         self.assertIsNone(entry["score"]["total"])
 
     def test_an_api_that_the_simulator_lacks(self):
-        self.check(source(in_host="void* d; if (cudaHostGetDevicePointer(&d, &d, 0) != cudaSuccess) abort();"), "GPU",
-                   "needs a GPU (", "cudaHostGetDevicePointer")
+        self.check(source(in_host="cudaIpcMemHandle_t h; if (cudaIpcGetMemHandle(&h, &h) != cudaSuccess) abort();"), "GPU",
+                   "needs a GPU (", "cudaIpcGetMemHandle")
 
     def test_does_not_compile(self):
         self.submit("m", source(in_host="int x = ;"))

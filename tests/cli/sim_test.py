@@ -173,9 +173,9 @@ class Handmade(Case):
         self.assertIn("ended by signal 11", run.err)
 
     def test_what_is_not_simulated_is_named(self):
-        run = self.run_with("mapped")
+        run = self.run_with("shared")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("not supported by the simulator: cudaHostGetDevicePointer", run.err)
+        self.assertIn("not supported by the simulator: cudaIpcGetMemHandle", run.err)
 
 
 class Programs(Case):
@@ -454,10 +454,26 @@ int main() {
         self.assertRun(run, 139, "about to\n")
         self.assertIn("host code accessed device memory", run.err)
 
-    def test_mapped_memory_is_refused_by_name(self):
-        run = self.sim(PROGRAMS / "faults.cu", "--", "mapped")
+    def test_memory_for_other_processes_is_refused_by_name(self):
+        run = self.sim(PROGRAMS / "faults.cu", "--", "shared")
         self.assertRun(run, 2, "cudaErrorNotSupported\n")
-        self.assertIn("cudaHostAlloc with cudaHostAllocMapped", run.err)
+        self.assertIn("cudaIpcGetMemHandle", run.err)
+
+    def test_mapped_memory(self):
+        run = self.sim(PROGRAMS / "mapped.cu")
+        self.assertRun(run, 0, "1 2 3 4\n6 7 8 9\n10 20\n")
+        self.assertIn("no findings", run.err)
+
+    def test_the_host_that_writes_mapped_memory_too_early(self):
+        run = self.sim(PROGRAMS / "mapped.cu", "--", "early")
+        self.assertRun(run, 3)
+        self.assertIn("race between streams", run.err)
+        self.assertIn("the host", run.err)
+
+    def test_pools_that_the_program_creates(self):
+        run = self.sim(PROGRAMS / "pools.cu")
+        self.assertRun(run, 0, "1 2 3\n16 0 16\ncudaErrorMemoryAllocation\n")
+        self.assertIn("no findings", run.err)
 
     def test_managed_memory(self):
         run = self.sim(PROGRAMS / "managed.cu")

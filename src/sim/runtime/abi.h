@@ -129,6 +129,22 @@ enum cudaMemPoolAttr : std::uint32_t {
   cudaMemPoolAttrUsedMemCurrent = 7,
   cudaMemPoolAttrUsedMemHigh = 8,
 };
+enum cudaMemAllocationType : std::uint32_t { cudaMemAllocationTypePinned = 1 };
+enum cudaMemAllocationHandleType : std::uint32_t { cudaMemHandleTypeNone = 0 };
+enum cudaMemAccessFlags : std::uint32_t { cudaMemAccessFlagsProtReadWrite = 3 };
+struct cudaMemPoolProps {
+  cudaMemAllocationType allocType;
+  cudaMemAllocationHandleType handleTypes;
+  cudaMemLocation location;
+  void* win32SecurityAttributes;
+  std::size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+struct cudaMemAccessDesc {
+  cudaMemLocation location;
+  cudaMemAccessFlags flags;
+};
 
 enum cudaChannelFormatKind : std::uint32_t { cudaChannelFormatKindNone = 3 };
 struct cudaChannelFormatDesc {

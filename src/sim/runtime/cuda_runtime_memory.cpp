@@ -1,8 +1,12 @@
 // Allocation: device memory, pools, and page-locked host memory.
 //
-// Kernels can never access host memory: flags that would map it are refused by name.
+// The device has a copy of host memory that is mapped for it: see managed_memory.h. Memory that was
+// allocated with cudaHostAllocMapped has the same address there; other memory has an address of its
+// own, from the first call of cudaHostGetDevicePointer on.
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <span>
 
 #include "sim/address_map.h"
 #include "sim/runtime/api.h"
@@ -14,12 +18,6 @@ namespace {
 constexpr std::size_t kPitchUnit = 512, kHostAlignment = 4096;  // bytes
 constexpr unsigned kHostPortable = 1, kHostMapped = 2, kHostWriteCombined = 4;
 constexpr unsigned kRegisterIoMemory = 4, kRegisterReadOnly = 8;
-
-// The only pool: the device's.
-CUmemPoolHandle_st* default_pool() {
-  static char pool;
-  return reinterpret_cast<CUmemPoolHandle_st*>(&pool);
-}
 
 cudaError_t pitched(Runtime& runtime, void** pointer, std::size_t* pitch, std::size_t width,
                     std::size_t rows) {
@@ -36,11 +34,14 @@ cudaError_t allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
     constexpr unsigned known = kHostPortable | kHostMapped | kHostWriteCombined;
     if (pointer == nullptr || (flags & ~known) != 0) return cudaErrorInvalidValue;
     *pointer = nullptr;
-    if ((flags & kHostMapped) != 0)
-      return runtime.unsupported("cudaHostAlloc with cudaHostAllocMapped");
     if (bytes == 0) return cudaSuccess;
     void* memory = nullptr;
-    if (::posix_memalign(&memory, kHostAlignment, bytes) != 0) return cudaErrorMemoryAllocation;
+    if ((flags & kHostMapped) != 0) {
+      const cudaError_t error = runtime.allocate_managed(bytes, &memory, "cudaHostAlloc");
+      if (error != cudaSuccess) return error;
+    } else if (::posix_memalign(&memory, kHostAlignment, bytes) != 0) {
+      return cudaErrorMemoryAllocation;
+    }
     runtime.pinned()[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
     runtime.host_flags()[reinterpret_cast<std::uintptr_t>(memory)] = flags;
     *pointer = memory;
@@ -61,6 +62,34 @@ bool overlaps(const std::map<std::uintptr_t, std::size_t>& ranges, std::uintptr_
               std::size_t bytes) {
   const auto after = ranges.lower_bound(begin);
   return range_of(ranges, begin) != 0 || (after != ranges.end() && after->first - begin < bytes);
+}
+
+// `pool`: nullopt for the current one.
+cudaError_t allocate_from(std::optional<cudaMemPool_t> pool, void** pointer, std::size_t bytes,
+                          cudaStream_t stream, const char* name) {
+  return call([&](Runtime& runtime) {
+    const cudaMemPool_t from = pool.value_or(runtime.pools().current());
+    if (pointer == nullptr || !runtime.pools().valid(from)) return cudaErrorInvalidValue;
+    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
+    cudaError_t error = runtime.admit_uncaptured(stream, name);
+    if (error != cudaSuccess) return error;
+    *pointer = nullptr;
+    if (!from->fits(bytes)) return cudaErrorMemoryAllocation;
+    runtime.issue(stream, name);
+    error = runtime.allocate(bytes, pointer);
+    if (*pointer != nullptr)
+      runtime.pools().took(from, reinterpret_cast<std::uintptr_t>(*pointer), bytes);
+    runtime.touch(*pointer);
+    return error;
+  });
+}
+
+// The body of a function of a pool.
+template <class Body>
+cudaError_t with_pool(cudaMemPool_t pool, Body&& body) {
+  return call([&](Runtime& runtime) {
+    return runtime.pools().valid(pool) ? body(runtime) : cudaErrorInvalidValue;
+  });
 }
 
 // The only device, or the host.
@@ -88,7 +117,9 @@ cudaError_t cudaFree(void* pointer) {
     if (pointer == nullptr) return cudaSuccess;
     if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
     runtime.host_waits_for_all();
-    return runtime.free(pointer);
+    return runtime.pinned().contains(reinterpret_cast<std::uintptr_t>(pointer))
+               ? cudaErrorInvalidValue  // cudaFreeHost frees it
+               : runtime.free(pointer);
   });
 }
 
@@ -119,7 +150,7 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
     if (pointer == nullptr || bytes == 0 || (flags != kGlobal && flags != kHost))
       return cudaErrorInvalidValue;
     if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
-    return runtime.allocate_managed(bytes, pointer);
+    return runtime.allocate_managed(bytes, pointer, "cudaMallocManaged");
   });
 }
 
@@ -160,17 +191,14 @@ ASSAY_CUDA_PER_THREAD(4, cudaStreamAttachMemAsync, _ptsz);
 
 // --- stream-ordered allocation: counts as a write of all of it in the order of operations ---
 
+cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  return allocate_from(pool, pointer, bytes, stream, "cudaMallocFromPoolAsync");
+}
+ASSAY_CUDA_PER_THREAD(4, cudaMallocFromPoolAsync, _ptsz);
+
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
-  return call([&](Runtime& runtime) {
-    if (pointer == nullptr) return cudaErrorInvalidValue;
-    if (!runtime.valid(stream)) return cudaErrorInvalidResourceHandle;
-    cudaError_t error = runtime.admit_uncaptured(stream, "cudaMallocAsync");
-    if (error != cudaSuccess) return error;
-    runtime.issue(stream, "cudaMallocAsync");
-    error = runtime.allocate(bytes, pointer);
-    runtime.touch(*pointer);
-    return error;
-  });
+  return allocate_from(std::nullopt, pointer, bytes, stream, "cudaMallocAsync");
 }
 ASSAY_CUDA_PER_THREAD(3, cudaMallocAsync, _ptsz);
 
@@ -186,49 +214,102 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 }
 ASSAY_CUDA_PER_THREAD(2, cudaFreeAsync, _ptsz);
 
-cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool,
-                                    cudaStream_t stream) {
-  if (pool != default_pool()) return remember(cudaErrorInvalidValue);
-  return cudaMallocAsync(pointer, bytes, stream);
-}
-ASSAY_CUDA_PER_THREAD(4, cudaMallocFromPoolAsync, _ptsz);
+// --- pools ---
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  return call([&](Runtime&) {
+  return call([&](Runtime& runtime) {
     if (pool == nullptr) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
-    *pool = default_pool();
+    *pool = runtime.pools().device_pool();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return cudaDeviceGetDefaultMemPool(pool, device);
-}
-
-cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
-  return call([&](Runtime&) {
+  return call([&](Runtime& runtime) {
+    if (pool == nullptr) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
-    return pool == default_pool() ? cudaSuccess : cudaErrorInvalidValue;
+    *pool = runtime.pools().current();
+    return cudaSuccess;
   });
 }
 
-// Freed memory is not kept in the pool, so there is nothing to trim.
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+  return with_pool(pool, [&](Runtime& runtime) {
+    if (device != 0) return cudaErrorInvalidDevice;
+    runtime.pools().choose(pool);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  return call([&](Runtime& runtime) {
+    if (pool == nullptr || properties == nullptr) return cudaErrorInvalidValue;
+    if (properties->allocType != cudaMemAllocationTypePinned)
+      return runtime.unsupported("cudaMemPoolCreate of memory that is not pinned");
+    if (properties->handleTypes != cudaMemHandleTypeNone)
+      return runtime.unsupported("cudaMemPoolCreate of memory that other processes can import");
+    if (properties->usage != 0)
+      return runtime.unsupported("cudaMemPoolCreate for hardware decompression");
+    if (const cudaError_t error = check_location(properties->location); error != cudaSuccess)
+      return error;
+    if (properties->location.type != cudaMemLocationTypeDevice)
+      return runtime.unsupported("cudaMemPoolCreate of host memory");
+    *pool = runtime.pools().create(properties->maxSize);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  return call([&](Runtime& runtime) {
+    return runtime.pools().destroy(pool) ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+
+// The device accesses its own memory, always.
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access,
+                                 size_t count) {
+  return with_pool(pool, [&](Runtime&) {
+    if (access == nullptr && count > 0) return cudaErrorInvalidValue;
+    for (const cudaMemAccessDesc& a : std::span(access, count)) {
+      if (a.location.type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
+      if (a.location.id != 0) return cudaErrorInvalidDevice;
+      if (a.flags != cudaMemAccessFlagsProtReadWrite) return cudaErrorInvalidValue;
+    }
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                 cudaMemLocation* location) {
+  return with_pool(pool, [&](Runtime&) {
+    if (flags == nullptr || location == nullptr) return cudaErrorInvalidValue;
+    if (location->type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
+    if (location->id != 0) return cudaErrorInvalidDevice;
+    *flags = cudaMemAccessFlagsProtReadWrite;
+    return cudaSuccess;
+  });
+}
+
+// Freed memory is not kept in a pool, so there is nothing to trim.
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
-  return call(
-      [&](Runtime&) { return pool == default_pool() ? cudaSuccess : cudaErrorInvalidValue; });
+  return with_pool(pool, [&](Runtime&) { return cudaSuccess; });
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return call([&](Runtime& runtime) {
-    if (pool != default_pool() || value == nullptr) return cudaErrorInvalidValue;
+  return with_pool(pool, [&](Runtime&) {
+    if (value == nullptr) return cudaErrorInvalidValue;
+    const auto* bytes = static_cast<const std::uint64_t*>(value);
     switch (attribute) {
       case cudaMemPoolReuseFollowEventDependencies:
       case cudaMemPoolReuseAllowOpportunistic:
       case cudaMemPoolReuseAllowInternalDependencies:
         return cudaSuccess;  // nothing is reused early
-      case cudaMemPoolAttrReleaseThreshold:
-        runtime.release_threshold() = *static_cast<std::uint64_t*>(value);
+      case cudaMemPoolAttrReleaseThreshold: pool->release_threshold = *bytes; return cudaSuccess;
+      case cudaMemPoolAttrReservedMemHigh:
+      case cudaMemPoolAttrUsedMemHigh:
+        if (*bytes != 0) return cudaErrorInvalidValue;
+        pool->most_used = pool->used;
         return cudaSuccess;
       default: return cudaErrorInvalidValue;
     }
@@ -236,8 +317,8 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return call([&](Runtime& runtime) {
-    if (pool != default_pool() || value == nullptr) return cudaErrorInvalidValue;
+  return with_pool(pool, [&](Runtime&) {
+    if (value == nullptr) return cudaErrorInvalidValue;
     auto* bytes = static_cast<std::uint64_t*>(value);
     switch (attribute) {
       case cudaMemPoolReuseFollowEventDependencies:
@@ -245,14 +326,12 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
       case cudaMemPoolReuseAllowInternalDependencies:
         *static_cast<int*>(value) = 1;
         return cudaSuccess;
-      case cudaMemPoolAttrReleaseThreshold:
-        *bytes = runtime.release_threshold();
-        return cudaSuccess;
+      case cudaMemPoolAttrReleaseThreshold: *bytes = pool->release_threshold; return cudaSuccess;
       case cudaMemPoolAttrReservedMemCurrent:
-      case cudaMemPoolAttrUsedMemCurrent:
-        *bytes = runtime.device().memory().live;
-        return cudaSuccess;
-      default: return runtime.unsupported("cudaMemPoolGetAttribute of a high-water mark");
+      case cudaMemPoolAttrUsedMemCurrent: *bytes = pool->used; return cudaSuccess;
+      case cudaMemPoolAttrReservedMemHigh:
+      case cudaMemPoolAttrUsedMemHigh: *bytes = pool->most_used; return cudaSuccess;
+      default: return cudaErrorInvalidValue;
     }
   });
 }
@@ -274,6 +353,8 @@ cudaError_t cudaFreeHost(void* pointer) {
     runtime.host_waits_for_all();
     if (runtime.pinned().erase(address) == 0) return cudaErrorInvalidValue;
     runtime.host_flags().erase(address);
+    if (is_device(pointer)) return runtime.free(pointer);  // the host's and the device's
+    runtime.unmap(pointer);
     std::free(pointer);
     return cudaSuccess;
   });
@@ -285,9 +366,8 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
     if (pointer == nullptr || bytes == 0 || (flags & ~known) != 0 || is_device(pointer)) {
       return cudaErrorInvalidValue;
     }
-    if ((flags & (kHostMapped | kRegisterIoMemory)) != 0) {
-      return runtime.unsupported("cudaHostRegister with cudaHostRegisterMapped or IoMemory");
-    }
+    if ((flags & kRegisterIoMemory) != 0)
+      return runtime.unsupported("cudaHostRegister with cudaHostRegisterIoMemory");
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     if (overlaps(runtime.registered(), begin, bytes) || overlaps(runtime.pinned(), begin, bytes)) {
       return cudaErrorHostMemoryAlreadyRegistered;
@@ -305,7 +385,25 @@ cudaError_t cudaHostUnregister(void* pointer) {
     runtime.host_waits_for_all();
     if (runtime.registered().erase(address) == 0) return cudaErrorHostMemoryNotRegistered;
     runtime.host_flags().erase(address);
+    runtime.unmap(pointer);
     return cudaSuccess;
+  });
+}
+
+cudaError_t cudaHostGetDevicePointer(void** on_device, void* pointer, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    if (on_device == nullptr || flags != 0) return cudaErrorInvalidValue;
+    *on_device = nullptr;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    for (const auto* ranges : {&runtime.pinned(), &runtime.registered()}) {
+      const std::uintptr_t begin = range_of(*ranges, address);
+      if (begin == 0) continue;
+      void* mapped = nullptr;
+      const cudaError_t error = runtime.map(begin, ranges->at(begin), mapped);
+      if (error == cudaSuccess) *on_device = static_cast<std::byte*>(mapped) + (address - begin);
+      return error;
+    }
+    return cudaErrorInvalidValue;
   });
 }
 
@@ -324,7 +422,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     void* same = const_cast<void*>(pointer);
     *attributes = {};
-    if (is_device(pointer)) {
+    const bool of_host =
+        range_of(runtime.pinned(), address) != 0 || range_of(runtime.registered(), address) != 0;
+    if (is_device(pointer) && !of_host) {
       if (runtime.device().allocation(address).bytes == 0) return cudaErrorInvalidValue;
       const bool managed = runtime.is_managed(pointer);
       attributes->type = managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
@@ -332,11 +432,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
       if (managed) attributes->hostPointer = same;
       return cudaSuccess;
     }
-    const bool known =
-        range_of(runtime.pinned(), address) != 0 || range_of(runtime.registered(), address) != 0;
-    attributes->type = known ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
-    attributes->device = known ? 0 : -2;  // cudaInvalidDeviceId
+    attributes->type = of_host ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->device = of_host ? 0 : -2;  // cudaInvalidDeviceId
     attributes->hostPointer = same;
+    if (is_device(pointer)) attributes->devicePointer = same;
     return cudaSuccess;
   });
 }

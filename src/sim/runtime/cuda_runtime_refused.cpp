@@ -1,6 +1,5 @@
-// The functions of libcudart 13 that the simulator lacks: textures and arrays, mapped memory, parts
-// of CUDA graphs, inter-process and external resources, user-created memory pools, libraries loaded
-// at run time, and the driver API. Each records its name (Runtime::unsupported_api) and returns
+// The functions of libcudart 13 that the simulator lacks: textures and arrays, parts of CUDA graphs,
+// inter-process and external resources, libraries loaded at run time, and the driver API. Each records its name (Runtime::unsupported_api) and returns
 // cudaErrorNotSupported, whatever its arguments. In the C calling conventions of Linux the caller
 // owns the arguments, so one definition without parameters serves every signature.
 #include "sim/runtime/runtime.h"
@@ -119,28 +118,23 @@ REFUSE(cudaMemcpyToArrayAsync)
 REFUSE(cudaMipmappedArrayGetMemoryRequirements)
 REFUSE(cudaMipmappedArrayGetSparseProperties)
 
-// Mapped memory, and details of managed memory.
-REFUSE(cudaHostGetDevicePointer)
+// Details of managed memory.
 REFUSE(cudaMemDiscardAndPrefetchBatchAsync)
 REFUSE(cudaMemDiscardBatchAsync)
 REFUSE(cudaMemPrefetchBatchAsync)
 REFUSE(cudaMemRangeGetAttribute)
 REFUSE(cudaMemRangeGetAttributes)
 
-// User-created memory pools, batches and peers.
+// Pools that are shared or of the host, batches and peers.
 REFUSE(cudaDeviceGetHostAtomicCapabilities)
 REFUSE(cudaDeviceGetP2PAtomicCapabilities)
 REFUSE(cudaDeviceGetP2PAttribute)
 REFUSE(cudaMemGetDefaultMemPool)
 REFUSE(cudaMemGetMemPool)
-REFUSE(cudaMemPoolCreate)
-REFUSE(cudaMemPoolDestroy)
 REFUSE(cudaMemPoolExportPointer)
 REFUSE(cudaMemPoolExportToShareableHandle)
-REFUSE(cudaMemPoolGetAccess)
 REFUSE(cudaMemPoolImportFromShareableHandle)
 REFUSE(cudaMemPoolImportPointer)
-REFUSE(cudaMemPoolSetAccess)
 REFUSE(cudaMemSetMemPool)
 REFUSE(cudaMemcpy3DBatchAsync)
 REFUSE(cudaMemcpy3DPeer)

@@ -51,14 +51,19 @@ bool ManagedMemory::add(std::uint64_t address, std::uint64_t bytes) {
     return false;
   }
   std::memset(host_bytes(address), 0, bytes);
-  allocations_[address].resize(bytes);
+  mirror(address, host_bytes(address), bytes);
   return true;
+}
+
+void ManagedMemory::mirror(std::uint64_t address, std::byte* host, std::uint64_t bytes) {
+  allocations_[address] = {host, std::vector<std::byte>(bytes)};
 }
 
 void ManagedMemory::remove(std::uint64_t address) {
   const auto found = allocations_.find(address);
   if (found == allocations_.end()) return;
-  close_pages(address, found->second.size());
+  const auto& [host, known] = found->second;
+  if (host == host_bytes(address)) close_pages(address, known.size());
   allocations_.erase(found);
 }
 
@@ -69,14 +74,17 @@ void ManagedMemory::clear() {
 bool ManagedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
   const auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return false;
-  const auto& [begin, known] = *std::prev(after);
-  return address - begin < known.size() && bytes <= known.size() - (address - begin);
+  const auto& [begin, allocation] = *std::prev(after);
+  const std::uint64_t size = allocation.known.size();
+  return allocation.host == host_bytes(begin) && address - begin < size &&
+         bytes <= size - (address - begin);
 }
 
 void ManagedMemory::send_changes(bool exactly, const Write& write) {
   const std::size_t most_between = exactly ? 0 : kPage;
-  for (auto& [address, known] : allocations_) {
-    const std::byte* const host = host_bytes(address);
+  for (auto& [address, allocation] : allocations_) {
+    auto& [host_copy, known] = allocation;
+    const std::byte* const host = host_copy;
     std::size_t first = 0, last = 0;  // of the run so far
     const auto send = [&, at = address, &all = known] {
       if (first == last) return;
@@ -97,9 +105,20 @@ void ManagedMemory::send_changes(bool exactly, const Write& write) {
 }
 
 void ManagedMemory::fetch(const Read& read) {
-  for (auto& [address, known] : allocations_) {
-    read(known, address);
-    std::memcpy(host_bytes(address), known.data(), known.size());
+  std::vector<std::byte> now;
+  for (auto& [address, allocation] : allocations_) {
+    auto& [host, known] = allocation;
+    now.resize(known.size());
+    read(now, address);
+    for (std::size_t block = 0; block < known.size(); block += kPage) {
+      const std::size_t end = std::min<std::size_t>(block + kPage, known.size());
+      if (std::memcmp(now.data() + block, known.data() + block, end - block) == 0) continue;
+      // What the host wrote meanwhile beside the device's bytes stays.
+      for (std::size_t i = block; i < end; ++i) {
+        if (now[i] != known[i]) host[i] = now[i];
+      }
+    }
+    known.swap(now);
   }
 }
 

@@ -231,6 +231,7 @@ cudaError_t Runtime::free(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   if (allocations_.erase(address_of(pointer)) == 0) return cudaErrorInvalidValue;
   managed_.remove(address_of(pointer));
+  pools_.gave_back(address_of(pointer));
   return device_->free(address_of(pointer)) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -242,18 +243,44 @@ void Runtime::open_managed_stream() {
 
 // All zeros, like the host's pages, because it is unknown byte by byte which of them the host
 // writes.
-cudaError_t Runtime::allocate_managed(std::size_t bytes, void** pointer) {
+void Runtime::clear_managed(std::uint64_t address, std::size_t bytes, const char* call) {
+  open_managed_stream();
+  start(managed_stream_, call);
+  device_->fill(address, std::byte{0}, bytes);
+  order_.host_waits_for(managed_stream_->index);
+}
+
+cudaError_t Runtime::allocate_managed(std::size_t bytes, void** pointer, const char* call) {
   if (const cudaError_t error = allocate(bytes, pointer); error != cudaSuccess) return error;
   const std::uint64_t address = address_of(*pointer);
   if (!managed_.add(address, bytes)) {
     free(*pointer);
     return cudaErrorMemoryAllocation;
   }
-  open_managed_stream();
-  start(managed_stream_, "cudaMallocManaged");
-  device_->fill(address, std::byte{0}, bytes);
-  order_.host_waits_for(managed_stream_->index);
+  clear_managed(address, bytes, call);
   return cudaSuccess;
+}
+
+cudaError_t Runtime::map(std::uintptr_t host, std::size_t bytes, void*& on_device) {
+  on_device = reinterpret_cast<void*>(host);
+  if (is_device(on_device)) return cudaSuccess;
+  if (const auto mapped = mapped_.find(host); mapped != mapped_.end()) {
+    on_device = reinterpret_cast<void*>(mapped->second);
+    return cudaSuccess;
+  }
+  auto* const bytes_of_host = static_cast<std::byte*>(on_device);
+  if (const cudaError_t error = allocate(bytes, &on_device); error != cudaSuccess) return error;
+  mapped_[host] = address_of(on_device);
+  managed_.mirror(address_of(on_device), bytes_of_host, bytes);
+  clear_managed(address_of(on_device), bytes, "cudaHostGetDevicePointer");
+  return cudaSuccess;
+}
+
+void Runtime::unmap(const void* host) {
+  const auto mapped = mapped_.find(address_of(host));
+  if (mapped == mapped_.end()) return;
+  free(reinterpret_cast<void*>(mapped->second));
+  mapped_.erase(mapped);
 }
 
 cudaError_t Runtime::open_managed_variables(Module& module) {
@@ -288,7 +315,12 @@ void Runtime::send_managed() {
     device_->write(to, from);
     order_.host_waits_for(managed_stream_->index);
   });
-  managed_is_stale_ = true;
+}
+
+// What the host wrote while work was under way comes before the wait, and races with that work where
+// both have the same bytes.
+void Runtime::before_waiting() {
+  if (managed_is_stale_) send_managed();
 }
 
 void Runtime::fetch_managed() {
@@ -305,8 +337,14 @@ void Runtime::begin_copy(const CopyCall& call, const void* to, const void* from)
   if (!is_device(to) && !is_device(from)) return host_waits_for(call.stream);
   const void* host = is_device(to) ? from : to;
   const bool pageable = !page_locked(host, 1), within = is_device(host);
+  // Page-locked memory of the host at an address of the device: what follows holds for it as well.
+  const bool mapped = within && (page_locked(to, 1) || page_locked(from, 1));
   if (is_device(to) && !within && !call.async && pageable) host_waits_for(call.stream);
   issue(call.stream, call.name);
+  if (mapped && !call.async) {
+    host_waits_for(call.stream);
+    managed_is_stale_ = true;  // by what the call copies now
+  }
   if (within) return;
   const bool waits = is_device(to) ? !call.async && !pageable : !call.async || pageable;
   if (waits) host_waits_for(call.stream);
@@ -351,7 +389,13 @@ void Runtime::forget_streams() {
   streams_.clear();
   events_.clear();
   managed_.clear();
+  mapped_.clear();
   managed_stream_ = nullptr;
+  pools_ = {};
+  // Of page-locked memory only that which has the device's addresses is gone.
+  const auto is_gone = [](const auto& range) { return kGlobalRange.contains(range.first); };
+  std::erase_if(pinned_, is_gone);
+  std::erase_if(host_flags_, is_gone);
 }
 
 cudaError_t Runtime::reset() {
@@ -481,6 +525,7 @@ StreamOrder::Index Runtime::index_of(cudaStream_t stream) {
 
 void Runtime::issue(cudaStream_t stream, const char* call) {
   send_managed();
+  managed_is_stale_ = managed_is_stale_ || !managed_.empty();
   start(stream, call);
 }
 
@@ -510,16 +555,19 @@ void Runtime::wait(cudaStream_t stream, cudaEvent_t event) {
 }
 
 void Runtime::host_waits_for(cudaStream_t stream) {
+  before_waiting();
   order_.host_waits_for(index_of(stream));
   settle();
 }
 
 void Runtime::host_waits_for(cudaEvent_t event) {
+  before_waiting();
   order_.host_waits_for(event->clock);
   settle();
 }
 
 void Runtime::host_waits_for_all() {
+  before_waiting();
   order_.host_waits_for_all();
   settle();
 }
@@ -624,6 +672,7 @@ bool Runtime::names_host_memory(const std::vector<std::byte>& params) const {
   for (std::size_t at = 0; at + 8 <= params.size(); at += 8) {
     std::uintptr_t address;
     std::memcpy(&address, params.data() + at, sizeof address);
+    if (kGlobalRange.contains(address)) continue;
     if (any_covers(pinned_, address) || any_covers(registered_, address)) return true;
   }
   return false;

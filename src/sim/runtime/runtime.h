@@ -36,6 +36,7 @@
 #include "sim/runtime/graph.h"
 #include "sim/runtime/host_copies.h"
 #include "sim/runtime/managed_memory.h"
+#include "sim/runtime/memory_pools.h"
 #include "sim/runtime/run_log.h"
 #include "sim/runtime/stream_order.h"
 
@@ -129,9 +130,13 @@ class Runtime {
   cudaError_t free(void* pointer);
   // Memory of cudaMallocManaged, and __managed__ variables of a module: from then on the host may
   // access them.
-  cudaError_t allocate_managed(std::size_t bytes, void** pointer);
+  cudaError_t allocate_managed(std::size_t bytes, void** pointer, const char* call);
   cudaError_t open_managed_variables(Module&);
   bool is_managed(const void* pointer, std::size_t bytes = 1) const;
+  // Page-locked memory that begins there: where the device has its copy, from now on.
+  cudaError_t map(std::uintptr_t host, std::size_t bytes, void*& on_device);
+  void unmap(const void* host);  // if it is mapped
+  MemoryPools& pools() { return pools_; }
   // How many such blocks one multiprocessor holds at a time.
   std::uint32_t resident_blocks(const Kernel&, std::uint32_t threads,
                                 std::uint64_t dynamic_shared_bytes);
@@ -208,7 +213,6 @@ class Runtime {
   cudaError_t reset();
 
   std::map<cudaLimit, std::size_t>& limits() { return limits_; }
-  std::uint64_t& release_threshold() { return release_threshold_; }
   unsigned& device_flags() { return device_flags_; }
 
   std::mutex mutex;  // protects everything; held by Call
@@ -224,7 +228,9 @@ class Runtime {
   bool page_locked(const void*, std::size_t bytes) const;
   void settle();
   void open_managed_stream();
+  void clear_managed(std::uint64_t address, std::size_t bytes, const char* call);
   void send_managed();
+  void before_waiting();
   void start(cudaStream_t, const char* call);
 
   std::unique_ptr<DeviceLink> device_;
@@ -255,10 +261,11 @@ class Runtime {
   Operation operation_;                                        // the last issued one
   HostCopies host_copies_;
   ManagedMemory managed_;
+  std::map<std::uintptr_t, std::uint64_t> mapped_;  // host memory -> its address on the device
+  MemoryPools pools_;
   cudaStream_t managed_stream_ = nullptr;  // stream of the host's writes there
   bool managed_is_stale_ = false;          // something was issued since the last fetch
   std::map<cudaLimit, std::size_t> limits_;
-  std::uint64_t release_threshold_ = 0;
   unsigned device_flags_ = 0;
 };
 

@@ -44,6 +44,33 @@ TEST(ManagedMemory, WhatIsFetchedIsNoChange) {
   EXPECT_THAT(changes(m, true), ElementsAre());
 }
 
+TEST(ManagedMemory, WhatIsFetchedLeavesWhatTheHostWroteBesideIt) {
+  ManagedMemory m;
+  ASSERT_TRUE(m.add(kBegin, 4));
+  host(kBegin)[1] = 'h';
+  m.fetch([](std::span<std::byte> to, std::uint64_t) { to[3] = std::byte{'d'}; });
+  EXPECT_EQ(std::string(host(kBegin), 4), std::string("\0h\0d", 4));
+  EXPECT_THAT(changes(m, true), ElementsAre(Pair(1, 1)));
+}
+
+TEST(ManagedMemory, ACopyOfHostMemoryIsSentAsWhatItHolds) {
+  ManagedMemory m;
+  std::string own = "own";
+  m.mirror(kBegin, reinterpret_cast<std::byte*>(own.data()), own.size());
+  EXPECT_FALSE(m.contains(kBegin)) << "the host has it elsewhere";
+  std::string sent;
+  m.send_changes(true, [&](std::uint64_t to, std::span<const std::byte> from) {
+    EXPECT_EQ(to, kBegin);
+    sent.assign(reinterpret_cast<const char*>(from.data()), from.size());
+  });
+  EXPECT_EQ(sent, "own");
+  m.fetch([](std::span<std::byte> to, std::uint64_t) { std::ranges::fill(to, std::byte{'d'}); });
+  EXPECT_EQ(own, "ddd");
+  m.remove(kBegin);
+  own[0] = 'x';
+  EXPECT_TRUE(m.empty());
+}
+
 TEST(ManagedMemory, ExtentsAndNeighbours) {
   ManagedMemory m;
   ASSERT_TRUE(m.add(kBegin, 100));
@@ -121,6 +148,126 @@ TEST_F(Managed, TheHostsWritesAreOrderedAsTheHostIs) {
   EXPECT_EQ(write.call, "the host");
   EXPECT_FALSE(write.knows(kernel.stream, kernel.time)) << "the host has not waited";
   EXPECT_TRUE(state_.operations[1].knows(write.stream, write.time));
+}
+
+// A GPU lets the host write other bytes than a kernel that is under way.
+TEST_F(Managed, WhatTheHostWroteDuringALaunchIsNotLost) {
+  char* const p = allocate(4);
+  launch({1, 1, 1}, {32, 1, 1});
+  state_.memory.at(reinterpret_cast<std::uintptr_t>(p))[3] = std::byte{'d'};
+  p[0] = 'h';
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(p[0], 'h');
+  EXPECT_EQ(p[3], 'd');
+  EXPECT_EQ(on_device(p), std::string("h\0\0d", 4));
+}
+
+TEST_F(Managed, WhatTheHostWroteDuringALaunchIsUnordered) {
+  char* const p = allocate(4);
+  cudaStream_t s = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&s, 1), cudaSuccess);
+  launch({1, 1, 1}, {32, 1, 1}, 0, s);
+  const Operation kernel = state_.operations.back();
+  state_.operations.clear();
+  p[0] = 'h';
+  ASSERT_EQ(cudaStreamSynchronize(s), cudaSuccess);
+  ASSERT_EQ(state_.operations.size(), 1u);
+  EXPECT_EQ(state_.operations[0].call, "the host");
+  EXPECT_FALSE(state_.operations[0].knows(kernel.stream, kernel.time));
+}
+
+class Mapped : public Managed {
+ protected:
+  static constexpr unsigned kMapped = 2;  // cudaHostAllocMapped
+  static char* on_device_of(void* host) {
+    void* p = nullptr;
+    EXPECT_EQ(cudaHostGetDevicePointer(&p, host, 0), cudaSuccess);
+    return static_cast<char*>(p);
+  }
+};
+
+TEST_F(Mapped, AllocatedAsSuchItHasOneAddress) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&memory, 4, kMapped), cudaSuccess);
+  char* const p = static_cast<char*>(memory);
+  EXPECT_EQ(on_device_of(p + 1), p + 1);
+  std::ranges::copy(std::string_view("host"), p);
+  launch({1, 1, 1}, {32, 1, 1});
+  EXPECT_EQ(on_device(p), "host");
+  set_on_device(p, 'd');
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(std::string(p, 4), "dddd");
+  cudaPointerAttributes a{};
+  EXPECT_EQ(cudaPointerGetAttributes(&a, p + 1), cudaSuccess);
+  EXPECT_EQ(a.type, cudaMemoryTypeHost);
+  EXPECT_EQ(a.devicePointer, p + 1);
+  EXPECT_EQ(a.hostPointer, p + 1);
+  unsigned flags = 0;
+  EXPECT_EQ(cudaHostGetFlags(&flags, p), cudaSuccess);
+  EXPECT_EQ(flags, kMapped);
+  EXPECT_EQ(cudaFree(p), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFreeHost(p), cudaSuccess);
+  EXPECT_FALSE(state_.memory.contains(reinterpret_cast<std::uintptr_t>(p)));
+}
+
+// As page-locked memory: the host finds what was copied when cudaMemcpy returns.
+TEST_F(Mapped, ABlockingCopyIsWaitedFor) {
+  void *mapped = nullptr, *device = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&mapped, 4, kMapped), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&device, 4), cudaSuccess);
+  ASSERT_EQ(cudaMemset(device, 'd', 4), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(mapped, device, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(std::string(static_cast<char*>(mapped), 4), "dddd");
+}
+
+TEST_F(Mapped, OtherPageLockedMemoryHasACopyOnTheDevice) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, 4), cudaSuccess);
+  char own[4] = {'m', 'i', 'n', 'e'};
+  ASSERT_EQ(cudaHostRegister(own, 4, 0), cudaSuccess);
+  std::memcpy(pinned, "lock", 4);
+  for (char* const host : {static_cast<char*>(pinned), own}) {
+    const std::string before(host, 4);
+    char* const p = on_device_of(host);
+    EXPECT_EQ(on_device_of(host + 2), p + 2) << "mapped once";
+    launch({1, 1, 1}, {32, 1, 1});
+    EXPECT_EQ(on_device(p), before);
+    set_on_device(p, 'd');
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(std::string(host, 4), "dddd");
+  }
+  EXPECT_EQ(state_.memory.size(), 2u);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(own), cudaSuccess);
+  EXPECT_TRUE(state_.memory.empty());
+}
+
+TEST_F(Mapped, ResetUnmaps) {
+  void* p = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&p, 4, kMapped), cudaSuccess);
+  char own[4] = {};
+  ASSERT_EQ(cudaHostRegister(own, 4, 0), cudaSuccess);
+  on_device_of(own);
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_TRUE(state_.memory.empty());
+  EXPECT_EQ(cudaFreeHost(p), cudaErrorInvalidValue);
+  on_device_of(own);
+  EXPECT_EQ(state_.memory.size(), 1u) << "mapped anew";
+  EXPECT_EQ(cudaHostUnregister(own), cudaSuccess);
+}
+
+TEST_F(Mapped, Arguments) {
+  void* p = nullptr;
+  char pageable = 0;
+  EXPECT_EQ(cudaHostGetDevicePointer(&p, &pageable, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostGetDevicePointer(nullptr, &pageable, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostAlloc(&p, 2 << 20, kMapped), cudaErrorMemoryAllocation);
+  EXPECT_EQ(p, nullptr);
+  ASSERT_EQ(cudaMallocHost(&p, 2 << 20), cudaSuccess);
+  void* device = nullptr;
+  EXPECT_EQ(cudaHostGetDevicePointer(&device, p, 1), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostGetDevicePointer(&device, p, 0), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaFreeHost(p), cudaSuccess);
 }
 
 TEST_F(Managed, CopiesTakeItForEitherMemory) {

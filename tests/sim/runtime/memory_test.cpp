@@ -172,7 +172,6 @@ TEST_F(Memory, HostMemory) {
   EXPECT_EQ(cudaFreeHost(p), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(&a), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFreeHost(nullptr), cudaSuccess);
-  EXPECT_EQ(cudaHostAlloc(&p, 8, 0x2), cudaErrorNotSupported);  // cudaHostAllocMapped
   EXPECT_EQ(cudaHostAlloc(&p, 8, 0x80), cudaErrorInvalidValue);
   char own[64];
   EXPECT_EQ(cudaHostRegister(own, 64, 0x1), cudaSuccess);
@@ -209,6 +208,118 @@ TEST_F(Memory, TheDefaultPool) {
   EXPECT_EQ(cudaMallocFromPoolAsync(&p, 16, pool, nullptr), cudaSuccess);
   EXPECT_EQ(cudaFreeAsync(p, nullptr), cudaSuccess);
   EXPECT_EQ(cudaMallocFromPoolAsync(&p, 16, nullptr, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
+}
+
+class Pools : public Memory {
+ protected:
+  static cudaMemPool_t create(std::size_t capacity = 0) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    properties.maxSize = capacity;
+    cudaMemPool_t pool = nullptr;
+    EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
+    return pool;
+  }
+  static std::uint64_t attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
+    std::uint64_t value = 99999;
+    EXPECT_EQ(cudaMemPoolGetAttribute(pool, which, &value), cudaSuccess);
+    return value;
+  }
+  static void* take(std::size_t bytes, cudaError_t expected = cudaSuccess) {
+    void* p = nullptr;
+    EXPECT_EQ(cudaMallocAsync(&p, bytes, nullptr), expected);
+    return p;
+  }
+};
+
+TEST_F(Pools, MemoryComesFromTheChosenOne) {
+  cudaMemPool_t own = create(), standard = nullptr, current = nullptr;
+  ASSERT_EQ(cudaDeviceGetDefaultMemPool(&standard, 0), cudaSuccess);
+  void* const a = take(100);
+  ASSERT_EQ(cudaDeviceSetMemPool(0, own), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetMemPool(&current, 0), cudaSuccess);
+  EXPECT_EQ(current, own);
+  void* const b = take(20);
+  EXPECT_EQ(attribute(standard, cudaMemPoolAttrUsedMemCurrent), 100u);
+  EXPECT_EQ(attribute(own, cudaMemPoolAttrReservedMemCurrent), 20u);
+  EXPECT_EQ(cudaFreeAsync(a, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaFree(b), cudaSuccess) << "which frees it as well";
+  EXPECT_EQ(attribute(standard, cudaMemPoolAttrUsedMemCurrent), 0u);
+  EXPECT_EQ(attribute(own, cudaMemPoolAttrUsedMemCurrent), 0u);
+  EXPECT_EQ(attribute(own, cudaMemPoolAttrUsedMemHigh), 20u);
+}
+
+TEST_F(Pools, HighWaterMarksStartAgainAtZeroOnly) {
+  cudaMemPool_t pool = nullptr;
+  ASSERT_EQ(cudaDeviceGetDefaultMemPool(&pool, 0), cudaSuccess);
+  void* const p = take(100);
+  take(50);
+  EXPECT_EQ(cudaFreeAsync(p, nullptr), cudaSuccess);
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrReservedMemHigh), 150u);
+  std::uint64_t value = 1;
+  EXPECT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &value),
+            cudaErrorInvalidValue);
+  value = 0;
+  EXPECT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &value), cudaSuccess);
+  EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemHigh), 50u);
+}
+
+TEST_F(Pools, OneHoldsNoMoreThanItsCapacity) {
+  ASSERT_EQ(cudaDeviceSetMemPool(0, create(100)), cudaSuccess);
+  void* const p = take(60);
+  EXPECT_EQ(take(41, cudaErrorMemoryAllocation), nullptr);
+  EXPECT_EQ(cudaFreeAsync(p, nullptr), cudaSuccess);
+  EXPECT_NE(take(100), nullptr);
+}
+
+TEST_F(Pools, MemoryOutlivesItsPool) {
+  cudaMemPool_t own = create(), current = nullptr, standard = nullptr;
+  ASSERT_EQ(cudaDeviceSetMemPool(0, own), cudaSuccess);
+  void* const p = take(16);
+  EXPECT_EQ(cudaMemPoolDestroy(own), cudaSuccess);
+  EXPECT_EQ(cudaMemPoolDestroy(own), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPoolTrimTo(own, 0), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaDeviceGetDefaultMemPool(&standard, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetMemPool(&current, 0), cudaSuccess);
+  EXPECT_EQ(current, standard);
+  EXPECT_EQ(cudaMemset(p, 1, 16), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(p, nullptr), cudaSuccess);
+}
+
+TEST_F(Pools, ResetEndsThem) {
+  const cudaMemPool_t own = create();
+  EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
+  EXPECT_EQ(cudaMemPoolTrimTo(own, 0), cudaErrorInvalidValue);
+}
+
+TEST_F(Pools, Arguments) {
+  cudaMemPool_t pool = nullptr;
+  cudaMemPoolProps properties{};
+  EXPECT_EQ(cudaMemPoolCreate(&pool, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported) << "not pinned";
+  properties.allocType = cudaMemAllocationTypePinned;
+  EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorInvalidValue) << "no location";
+  properties.location = {cudaMemLocationTypeHost, 0};
+  EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported);
+  properties.location = {cudaMemLocationTypeDevice, 1};
+  EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorInvalidDevice);
+  properties.location.id = 0;
+  properties.handleTypes = static_cast<cudaMemAllocationHandleType>(1);
+  EXPECT_EQ(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported);
+
+  pool = create();
+  cudaMemAccessDesc access{{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite};
+  EXPECT_EQ(cudaMemPoolSetAccess(pool, &access, 1), cudaSuccess);
+  EXPECT_EQ(cudaMemPoolSetAccess(pool, nullptr, 1), cudaErrorInvalidValue);
+  access.flags = static_cast<cudaMemAccessFlags>(0);
+  EXPECT_EQ(cudaMemPoolSetAccess(pool, &access, 1), cudaErrorInvalidValue);
+  cudaMemAccessFlags flags{};
+  EXPECT_EQ(cudaMemPoolGetAccess(&flags, pool, &access.location), cudaSuccess);
+  EXPECT_EQ(flags, cudaMemAccessFlagsProtReadWrite);
+  access.location.id = 1;
+  EXPECT_EQ(cudaMemPoolGetAccess(&flags, pool, &access.location), cudaErrorInvalidDevice);
 }
 
 }  // namespace

@@ -5,8 +5,7 @@
 extern "C" assay::sim::cuda::cudaError_t cudaMallocArray(void** array, const void* channels,
                                                          std::size_t width, std::size_t height,
                                                          unsigned flags);
-extern "C" assay::sim::cuda::cudaError_t cudaHostGetDevicePointer(void** pointer, void* host,
-                                                                  unsigned flags);
+extern "C" assay::sim::cuda::cudaError_t cudaIpcGetMemHandle(void* handle, void* pointer);
 
 namespace assay::sim::cuda {
 namespace {
@@ -45,9 +44,9 @@ TEST_F(Api, RefusedFunctionsAreNamedOnce) {
   void* p = nullptr;
   EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
   EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
-  EXPECT_EQ(cudaHostGetDevicePointer(&p, nullptr, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaIpcGetMemHandle(&p, nullptr), cudaErrorNotSupported);
   EXPECT_THAT(Runtime::instance().unsupported_api(),
-              ElementsAre("cudaMallocArray", "cudaHostGetDevicePointer"));
+              ElementsAre("cudaMallocArray", "cudaIpcGetMemHandle"));
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 

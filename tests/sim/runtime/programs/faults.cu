@@ -62,8 +62,9 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::printf("%d\n", *p);
   }
-  if (is("mapped")) {
-    const cudaError_t error = cudaHostAlloc(&p, 4, cudaHostAllocMapped);
+  if (is("shared")) {
+    cudaIpcMemHandle_t handle;
+    const cudaError_t error = cudaIpcGetMemHandle(&handle, p);
     std::printf("%s\n", cudaGetErrorName(error));
     return 0;
   }

@@ -21,7 +21,7 @@ int cudaMemcpy(void*, const void*, std::size_t, int);
 int cudaMemset(void*, int, std::size_t);
 int cudaDeviceSynchronize();
 const char* cudaGetErrorName(int);
-int cudaHostGetDevicePointer(void**, void*, unsigned);
+int cudaIpcGetMemHandle(void*, void*);
 }
 
 // out[i] = 3 * i for i < n
@@ -96,8 +96,8 @@ int main(int argc, char** argv) {
   void *p = nullptr, *kernel = nullptr;
   if (cudaMalloc(&p, sizeof host) != 0) return 1;
   if (std::strcmp(what, "host") == 0) return *static_cast<int*>(p);
-  if (std::strcmp(what, "mapped") == 0) {
-    std::printf("%s\n", cudaGetErrorName(cudaHostGetDevicePointer(&kernel, host, 0)));
+  if (std::strcmp(what, "shared") == 0) {
+    std::printf("%s\n", cudaGetErrorName(cudaIpcGetMemHandle(host, p)));
     return 0;
   }
   if (std::strcmp(what, "status") == 0) return 41;
