@@ -117,7 +117,7 @@ and the program sees CUDA's error code. With --source the sources follow; before
   lanes, replays   as above, of the line
 
 Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
-about a GPU. Not simulated either: textures, clusters, wgmma, TMA, cuBLAS and other libraries
+about a GPU. Not simulated either: surfaces, clusters, wgmma, TMA, cuBLAS and other libraries
 with kernels of their own, -rdc=true.
 
 Exit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 if it

@@ -470,6 +470,12 @@ int main() {
         self.assertIn("race between streams", run.err)
         self.assertIn("the host", run.err)
 
+    def test_textures(self):
+        run = self.sim(PROGRAMS / "textures.cu")
+        self.assertRun(run, 0, "".join(f"{what}: 0 wrong\n" for what in
+                                       ("linear memory", "interpolated", "colours", "three dimensions")))
+        self.assertIn("no findings", run.err)
+
     def test_pools_that_the_program_creates(self):
         run = self.sim(PROGRAMS / "pools.cu")
         self.assertRun(run, 0, "1 2 3\n16 0 16\ncudaErrorMemoryAllocation\n")

@@ -99,7 +99,7 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
   if (from(select_warp_op(in), false) || from(select_tensor(in), false)) return;
   for (const auto& choice :
        {select_atomic(in, names_), select_barrier(in), select_async(in, names_),
-        select_mbarrier(in, names_), select_control(in)}) {
+        select_mbarrier(in, names_), select_texture(in), select_control(in)}) {
     if (choice) return add(in, *choice, false);
   }
   throw_unsupported(in);

@@ -282,6 +282,15 @@ void FunctionDecoder::bind(const ptx::Instruction& in, const Operand& o, Operand
           {address(in, o, form == OperandForm::address64, selection, offset_taken_), false, true});
       offset_taken_ = true;
       break;
+    case OperandForm::texture:
+      if (o.kind != OpKind::address || o.elements.size() != 2 || o.offset != 0 ||
+          o.elements[1].kind != OpKind::vector) {
+        throw_unsupported(in, "this form of texture");
+      }
+      out.push_back({read64(in, o.elements[0], Type::u64), false, true});
+      for (const Operand& coordinate : o.elements[1].elements)
+        out.push_back({read32(in, coordinate, type), false, true});
+      break;
     case OperandForm::ignored: break;
   }
 }

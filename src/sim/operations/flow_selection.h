@@ -29,6 +29,7 @@ std::optional<FlowSelection> select_barrier(const ptx::Instruction&);  // barrie
 std::optional<FlowSelection> select_async(const ptx::Instruction&, const Names&);  // async_copy.cpp
 std::optional<FlowSelection> select_mbarrier(const ptx::Instruction&,
                                              const Names&);            // mbarrier_ops.cpp
+std::optional<FlowSelection> select_texture(const ptx::Instruction&);  // texture_ops.cpp
 std::optional<FlowSelection> select_control(const ptx::Instruction&);  // control_ops.cpp
 
 // Handlers that the decoder inserts itself.

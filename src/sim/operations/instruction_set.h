@@ -32,6 +32,7 @@ enum class OperandForm : std::uint8_t {
   immediate,  // must be a literal: goes to Instr::imm
   address32,
   address64,  // [reg + offset]: the register's slot; the offset goes to Instr::imm
+  texture,    // [object, {x, y, ...}]: the object's 64 bits, then each coordinate's 32
 };
 
 struct Selection {

@@ -41,6 +41,8 @@ using cudaGraph_t = CUgraph_st*;
 using cudaGraphNode_t = CUgraphNode_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
 using cudaArray_t = cudaArray*;
+using cudaArray_const_t = const cudaArray*;
+using cudaTextureObject_t = unsigned long long;
 
 using cudaStreamCallback_t = void (*)(cudaStream_t, cudaError_t, void*);
 using cudaHostFn_t = void (*)(void*);
@@ -146,7 +148,12 @@ struct cudaMemAccessDesc {
   cudaMemAccessFlags flags;
 };
 
-enum cudaChannelFormatKind : std::uint32_t { cudaChannelFormatKindNone = 3 };
+enum cudaChannelFormatKind : std::uint32_t {
+  cudaChannelFormatKindSigned = 0,
+  cudaChannelFormatKindUnsigned = 1,
+  cudaChannelFormatKindFloat = 2,
+  cudaChannelFormatKindNone = 3,
+};
 struct cudaChannelFormatDesc {
   int x, y, z, w;
   cudaChannelFormatKind f;
@@ -172,6 +179,60 @@ struct cudaMemcpy3DParms {
   cudaExtent extent;
   cudaMemcpyKind kind;
 };
+
+// --- textures ---
+enum cudaResourceType : std::uint32_t {
+  cudaResourceTypeArray = 0,
+  cudaResourceTypeMipmappedArray = 1,
+  cudaResourceTypeLinear = 2,
+  cudaResourceTypePitch2D = 3,
+};
+struct cudaResourceDesc {
+  cudaResourceType resType;
+  union {
+    struct {
+      cudaArray_t array;
+    } array;
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      std::size_t sizeInBytes;
+    } linear;
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      std::size_t width, height, pitchInBytes;
+    } pitch2D;
+    struct {
+      int reserved[32];
+    } reserved;
+  } res;
+  unsigned flags;
+};
+enum cudaTextureAddressMode : std::uint32_t {
+  cudaAddressModeWrap = 0,
+  cudaAddressModeClamp = 1,
+  cudaAddressModeMirror = 2,
+  cudaAddressModeBorder = 3,
+};
+enum cudaTextureFilterMode : std::uint32_t { cudaFilterModePoint = 0, cudaFilterModeLinear = 1 };
+enum cudaTextureReadMode : std::uint32_t {
+  cudaReadModeElementType = 0,
+  cudaReadModeNormalizedFloat = 1,
+};
+struct cudaTextureDesc {
+  cudaTextureAddressMode addressMode[3];
+  cudaTextureFilterMode filterMode;
+  cudaTextureReadMode readMode;
+  int sRGB;
+  float borderColor[4];
+  int normalizedCoords;
+  unsigned maxAnisotropy;
+  cudaTextureFilterMode mipmapFilterMode;
+  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+  int disableTrilinearOptimization, seamlessCubemap;
+};
+struct cudaResourceViewDesc;
 
 struct cudaPointerAttributes {
   cudaMemoryType type;

@@ -252,7 +252,6 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent exte
 }
 ASSAY_CUDA_PER_THREAD(4, cudaMemset3DAsync, _ptsz);
 
-// Arrays are refused, but headers build descriptors anyway.
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                             cudaChannelFormatKind kind) {
   return {x, y, z, w, kind};

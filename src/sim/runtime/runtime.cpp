@@ -392,6 +392,7 @@ void Runtime::forget_streams() {
   mapped_.clear();
   managed_stream_ = nullptr;
   pools_ = {};
+  textures_ = {};
   // Of page-locked memory only that which has the device's addresses is gone.
   const auto is_gone = [](const auto& range) { return kGlobalRange.contains(range.first); };
   std::erase_if(pinned_, is_gone);

@@ -39,6 +39,7 @@
 #include "sim/runtime/memory_pools.h"
 #include "sim/runtime/run_log.h"
 #include "sim/runtime/stream_order.h"
+#include "sim/runtime/textures.h"
 
 namespace assay::sim::cuda {
 
@@ -137,6 +138,7 @@ class Runtime {
   cudaError_t map(std::uintptr_t host, std::size_t bytes, void*& on_device);
   void unmap(const void* host);  // if it is mapped
   MemoryPools& pools() { return pools_; }
+  Textures& textures() { return textures_; }
   // How many such blocks one multiprocessor holds at a time.
   std::uint32_t resident_blocks(const Kernel&, std::uint32_t threads,
                                 std::uint64_t dynamic_shared_bytes);
@@ -263,6 +265,7 @@ class Runtime {
   ManagedMemory managed_;
   std::map<std::uintptr_t, std::uint64_t> mapped_;  // host memory -> its address on the device
   MemoryPools pools_;
+  Textures textures_;
   cudaStream_t managed_stream_ = nullptr;  // stream of the host's writes there
   bool managed_is_stale_ = false;          // something was issued since the last fetch
   std::map<cudaLimit, std::size_t> limits_;
@@ -352,6 +355,7 @@ struct Arguments<R(A...)> {
 #define ASSAY_PARAMETERS_7(name) ASSAY_PARAMETERS_6(name), ASSAY_ARGUMENT(name, 6)
 #define ASSAY_PARAMETERS_8(name) ASSAY_PARAMETERS_7(name), ASSAY_ARGUMENT(name, 7)
 #define ASSAY_PARAMETERS_1(name) ASSAY_ARGUMENT(name, 0)
+#define ASSAY_PARAMETERS_9(name) ASSAY_PARAMETERS_8(name), ASSAY_ARGUMENT(name, 8)
 #define ASSAY_ARGUMENTS_1 a0
 #define ASSAY_ARGUMENTS_2 a0, a1
 #define ASSAY_ARGUMENTS_3 a0, a1, a2
@@ -360,6 +364,7 @@ struct Arguments<R(A...)> {
 #define ASSAY_ARGUMENTS_6 a0, a1, a2, a3, a4, a5
 #define ASSAY_ARGUMENTS_7 a0, a1, a2, a3, a4, a5, a6
 #define ASSAY_ARGUMENTS_8 a0, a1, a2, a3, a4, a5, a6, a7
+#define ASSAY_ARGUMENTS_9 a0, a1, a2, a3, a4, a5, a6, a7, a8
 // Likewise for a function of `n` parameters that works in a stream.
 #define ASSAY_CUDA_PER_THREAD(n, name, suffix)                      \
   extern "C" cudaError_t name##suffix(ASSAY_PARAMETERS_##n(name)) { \

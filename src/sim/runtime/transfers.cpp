@@ -43,6 +43,31 @@ bool is_captured(Runtime& runtime, const Runtime::CopyCall& call, bool waits, co
   return true;
 }
 
+cudaError_t side_of(const cudaPitchedPtr& pointer, const cudaPos& at, const cudaExtent& box,
+                    Rows& rows) {
+  if (box.width + at.x > pointer.pitch && box.height * box.depth > 1)
+    return cudaErrorInvalidPitchValue;
+  if (box.depth > 1 && box.height + at.y > pointer.ysize) return cudaErrorInvalidValue;
+  rows = rows_at(pointer, at);
+  return cudaSuccess;
+}
+
+bool within(std::size_t at, std::size_t count, std::size_t size) {
+  return at <= size && count <= size - at;
+}
+
+// Positions in an array count texels; `box` is in bytes.
+cudaError_t side_of(const cudaArray& array, cudaPos at, const cudaExtent& box, Rows& rows) {
+  const std::size_t texel = array.format.bytes();
+  if (!within(at.x, box.width / texel, array.extent.width) ||
+      !within(at.y, box.height, array.rows()) || !within(at.z, box.depth, array.slices())) {
+    return cudaErrorInvalidValue;
+  }
+  at.x *= texel;
+  rows = rows_at(array, at);
+  return cudaSuccess;
+}
+
 }  // namespace
 
 CopyWork line(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -57,20 +82,33 @@ Rows rows_at(const cudaPitchedPtr& p, const cudaPos& at) {
   return {p.ptr == nullptr ? nullptr : whole.row(at.y, at.z) + at.x, p.pitch, p.pitch * p.ysize};
 }
 
+Rows rows_at(const cudaArray& array, const cudaPos& at) {
+  const Rows whole{reinterpret_cast<char*>(array.address), array.row_bytes, array.slice_bytes};
+  return {whole.row(at.y, at.z) + at.x, array.row_bytes, array.slice_bytes};
+}
+
+// The width counts texels if an array takes part, else bytes.
 cudaError_t box_of(Runtime& runtime, const cudaMemcpy3DParms* p, CopyWork& work) {
   if (p == nullptr) return cudaErrorInvalidValue;
-  if (p->srcArray != nullptr || p->dstArray != nullptr) {
-    return runtime.unsupported("cudaMemcpy3D of a cudaArray");
+  const cudaArray *const from = p->srcArray, *const to = p->dstArray;
+  for (const cudaArray* array : {from, to}) {
+    if (array != nullptr && !runtime.textures().valid(array)) return cudaErrorInvalidResourceHandle;
   }
-  const cudaExtent& box = p->extent;
-  for (const auto& [pointer, at] :
-       {std::pair{p->srcPtr, p->srcPos}, std::pair{p->dstPtr, p->dstPos}}) {
-    if (box.width + at.x > pointer.pitch && box.height * box.depth > 1)
-      return cudaErrorInvalidPitchValue;
-    if (box.depth > 1 && box.height + at.y > pointer.ysize) return cudaErrorInvalidValue;
+  cudaExtent box = p->extent;
+  if (const cudaArray* const array = from != nullptr ? from : to; array != nullptr) {
+    if (from != nullptr && to != nullptr && from->format.bytes() != to->format.bytes())
+      return cudaErrorInvalidValue;
+    if (!within(0, box.width, array->extent.width)) return cudaErrorInvalidValue;
+    box.width *= array->format.bytes();
   }
-  work = {rows_at(p->dstPtr, p->dstPos), rows_at(p->srcPtr, p->srcPos), box, p->kind};
-  return cudaSuccess;
+  cudaError_t error = from != nullptr ? side_of(*from, p->srcPos, box, work.from)
+                                      : side_of(p->srcPtr, p->srcPos, box, work.from);
+  if (error != cudaSuccess) return error;
+  error = to != nullptr ? side_of(*to, p->dstPos, box, work.to)
+                        : side_of(p->dstPtr, p->dstPos, box, work.to);
+  work.box = box;
+  work.kind = p->kind;
+  return error;
 }
 
 cudaError_t copy_box(Runtime& runtime, const Runtime::CopyCall& call, const CopyWork& work) {

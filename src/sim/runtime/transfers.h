@@ -11,6 +11,8 @@ namespace assay::sim::cuda {
 // What an API call describes, with its pitches checked.
 CopyWork line(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 Rows rows_at(const cudaPitchedPtr&, const cudaPos&);
+// `at`: x in bytes.
+Rows rows_at(const cudaArray&, const cudaPos& at);
 cudaError_t box_of(Runtime&, const cudaMemcpy3DParms*, CopyWork&);
 
 // Executes it in the call's stream, or adds a node if that stream is captured.

@@ -31,7 +31,7 @@ struct Form {
 
 constexpr const char* kCluster = "clusters of blocks";
 constexpr const char* kTma = "TMA: asynchronous copies by the block";
-constexpr const char* kTexture = "textures and surfaces";
+constexpr const char* kTexture = "layers, levels and gathers of textures; surfaces";
 constexpr const char* kVideo = "emulated since sm_50; no compiler emits them";
 constexpr const char* kBlackwell = "needs sm_100";
 constexpr const char* kNoSync = "does not exist from sm_70 on";
@@ -248,8 +248,12 @@ constexpr Form kForms[] = {
      "matrix products of four warps, their operands described by TMA"},
     {kWarpgroup, "tcgen05", "tcgen05.wait::ld.sync.aligned;", kBlackwell},
 
-    {kOther, "tex, tld4, txq, istypep, suld, sust, sured, suq",
-     "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", kTexture},
+    {kOther, "tex",
+     "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}]; tex.2d.v4.u32.f32 {%r1, %r2, %r3, "
+     "%r4}, [%rd1, {%f1, %f2}]; tex.3d.v4.s32.f32 {%r1, %r2, %r3, %r4}, [%rd1, {%f1, %f2, %f3, "
+     "%f3}];"},
+    {kOther, "other forms of tex, tld4, txq, istypep, suld, sust, sured, suq",
+     "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", kTexture},
     {kOther, "stacksave, stackrestore, alloca", "stacksave.u64 %rd1;",
      "a stack that grows while a function runs"},
     {kOther, "vadd, vmad and the other video instructions",

@@ -108,7 +108,7 @@ TEST_F(Memory, CopiesOfBoxes) {
   EXPECT_EQ(cudaMemcpy3D(&p), cudaSuccess);
   EXPECT_STREQ(back, "gh");
   p.srcArray = reinterpret_cast<cudaArray_t>(back);
-  EXPECT_EQ(cudaMemcpy3D(&p), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMemcpy3D(&p), cudaErrorInvalidResourceHandle) << "no array";
 }
 
 TEST_F(Memory, Fills) {

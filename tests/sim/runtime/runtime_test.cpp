@@ -2,9 +2,7 @@
 #include "sim/runtime/runtime_fixture.h"
 
 // One of the refused functions, as NVIDIA's header declares it.
-extern "C" assay::sim::cuda::cudaError_t cudaMallocArray(void** array, const void* channels,
-                                                         std::size_t width, std::size_t height,
-                                                         unsigned flags);
+extern "C" assay::sim::cuda::cudaError_t cudaCreateSurfaceObject(void* object, void* resource);
 extern "C" assay::sim::cuda::cudaError_t cudaIpcGetMemHandle(void* handle, void* pointer);
 
 namespace assay::sim::cuda {
@@ -42,11 +40,11 @@ TEST_F(Api, WithoutADevice) {
 
 TEST_F(Api, RefusedFunctionsAreNamedOnce) {
   void* p = nullptr;
-  EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
-  EXPECT_EQ(cudaMallocArray(&p, nullptr, 4, 4, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaCreateSurfaceObject(&p, nullptr), cudaErrorNotSupported);
+  EXPECT_EQ(cudaCreateSurfaceObject(&p, nullptr), cudaErrorNotSupported);
   EXPECT_EQ(cudaIpcGetMemHandle(&p, nullptr), cudaErrorNotSupported);
   EXPECT_THAT(Runtime::instance().unsupported_api(),
-              ElementsAre("cudaMallocArray", "cudaIpcGetMemHandle"));
+              ElementsAre("cudaCreateSurfaceObject", "cudaIpcGetMemHandle"));
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 

@@ -1,0 +1,198 @@
+// Arrays, copies of them, and texture objects.
+#include "sim/runtime/api.h"
+#include "sim/runtime/runtime.h"
+#include "sim/runtime/transfers.h"
+
+namespace assay::sim::cuda {
+namespace {
+
+using CopyCall = Runtime::CopyCall;
+
+// For surfaces, which no kernel can have.
+constexpr unsigned kSurfaces = 2;  // cudaArraySurfaceLoadStore
+
+cudaError_t allocate_array(cudaArray_t* handle, const cudaChannelFormatDesc* channels,
+                           const cudaExtent& extent, unsigned flags) {
+  return call([&](Runtime& runtime) {
+    if (handle == nullptr || channels == nullptr) return cudaErrorInvalidValue;
+    if (runtime.device().architecture() != 0) return runtime.unsupported("arrays on a GPU");
+    if ((flags & ~kSurfaces) != 0)
+      return runtime.unsupported("arrays with layers, of cubes, for gathers or sparse");
+    cudaArray array;
+    cudaError_t error = lay_out(*channels, extent, flags, array);
+    if (error != cudaSuccess) return error;
+    if (error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    void* texels = nullptr;
+    error = runtime.allocate(array.slice_bytes * array.slices(), &texels);
+    if (error != cudaSuccess) return error;
+    array.address = reinterpret_cast<std::uintptr_t>(texels);
+    *handle = runtime.textures().add(array);
+    return cudaSuccess;
+  });
+}
+
+// The rows of an array from a place on, if a box of so many bytes and rows fits there.
+cudaError_t rows_of(Runtime& runtime, const cudaArray* array, std::size_t byte, std::size_t row,
+                    std::size_t width, std::size_t height, Rows& rows) {
+  if (!runtime.textures().valid(array)) return cudaErrorInvalidResourceHandle;
+  const std::size_t row_end = array->extent.width * array->format.bytes();
+  if (byte > row_end || width > row_end - byte || row > array->rows() ||
+      height > array->rows() - row) {
+    return cudaErrorInvalidValue;
+  }
+  rows = rows_at(*array, {byte, row, 0});
+  return cudaSuccess;
+}
+
+Rows rows_of_memory(const void* begin, std::size_t pitch) {
+  return {static_cast<char*>(const_cast<void*>(begin)), pitch, 0};
+}
+
+cudaError_t to_array(const CopyCall& copy, cudaArray_t to, std::size_t byte, std::size_t row,
+                     const void* from, std::size_t pitch, std::size_t width, std::size_t height,
+                     cudaMemcpyKind kind) {
+  return call_blocking([&](Runtime& runtime) {
+    if (!runtime.valid(copy.stream)) return cudaErrorInvalidResourceHandle;
+    if (width > pitch) return cudaErrorInvalidPitchValue;
+    CopyWork work{{}, rows_of_memory(from, pitch), {width, height, 1}, kind};
+    const cudaError_t error = rows_of(runtime, to, byte, row, width, height, work.to);
+    return error == cudaSuccess ? copy_box(runtime, copy, work) : error;
+  });
+}
+
+cudaError_t from_array(const CopyCall& copy, void* to, std::size_t pitch, const cudaArray* from,
+                       std::size_t byte, std::size_t row, std::size_t width, std::size_t height,
+                       cudaMemcpyKind kind) {
+  return call_blocking([&](Runtime& runtime) {
+    if (!runtime.valid(copy.stream)) return cudaErrorInvalidResourceHandle;
+    if (width > pitch) return cudaErrorInvalidPitchValue;
+    CopyWork work{rows_of_memory(to, pitch), {}, {width, height, 1}, kind};
+    const cudaError_t error = rows_of(runtime, from, byte, row, width, height, work.from);
+    return error == cudaSuccess ? copy_box(runtime, copy, work) : error;
+  });
+}
+
+}  // namespace
+
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* channels, size_t width,
+                            size_t height, unsigned flags) {
+  return allocate_array(array, channels, {width, height, 0}, flags);
+}
+
+cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* channels,
+                              cudaExtent extent, unsigned flags) {
+  return allocate_array(array, channels, extent, flags);
+}
+
+cudaError_t cudaFreeArray(cudaArray_t array) {
+  return call_blocking([&](Runtime& runtime) {
+    if (array == nullptr) return cudaSuccess;
+    if (!runtime.textures().valid(array)) return cudaErrorInvalidValue;
+    if (const cudaError_t error = runtime.admit_unsafe(); error != cudaSuccess) return error;
+    runtime.host_waits_for_all();
+    const cudaError_t error = runtime.free(reinterpret_cast<void*>(array->address));
+    runtime.textures().remove(array);
+    return error;
+  });
+}
+
+cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* channels, cudaExtent* extent, unsigned* flags,
+                             cudaArray_t array) {
+  return call([&](Runtime& runtime) {
+    if (!runtime.textures().valid(array)) return cudaErrorInvalidValue;
+    if (channels != nullptr) *channels = array->channels;
+    if (extent != nullptr) *extent = array->extent;
+    if (flags != nullptr) *flags = array->flags;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* channels, cudaArray_const_t array) {
+  return call([&](Runtime& runtime) {
+    if (channels == nullptr || !runtime.textures().valid(array)) return cudaErrorInvalidValue;
+    *channels = array->channels;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t byte, size_t row, const void* from,
+                                size_t pitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  return to_array({nullptr, "cudaMemcpy2DToArray"}, to, byte, row, from, pitch, width, height,
+                  kind);
+}
+ASSAY_CUDA_PER_THREAD(8, cudaMemcpy2DToArray, _ptds);
+
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t byte, size_t row, const void* from,
+                                     size_t pitch, size_t width, size_t height, cudaMemcpyKind kind,
+                                     cudaStream_t stream) {
+  return to_array({stream, "cudaMemcpy2DToArrayAsync", true}, to, byte, row, from, pitch, width,
+                  height, kind);
+}
+ASSAY_CUDA_PER_THREAD(9, cudaMemcpy2DToArrayAsync, _ptsz);
+
+cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from, size_t byte,
+                                  size_t row, size_t width, size_t height, cudaMemcpyKind kind) {
+  return from_array({nullptr, "cudaMemcpy2DFromArray"}, to, pitch, from, byte, row, width, height,
+                    kind);
+}
+ASSAY_CUDA_PER_THREAD(8, cudaMemcpy2DFromArray, _ptds);
+
+cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t from, size_t byte,
+                                       size_t row, size_t width, size_t height, cudaMemcpyKind kind,
+                                       cudaStream_t stream) {
+  return from_array({stream, "cudaMemcpy2DFromArrayAsync", true}, to, pitch, from, byte, row, width,
+                    height, kind);
+}
+ASSAY_CUDA_PER_THREAD(9, cudaMemcpy2DFromArrayAsync, _ptsz);
+
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* handle, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc* texture,
+                                    const cudaResourceViewDesc* view) {
+  return call([&](Runtime& runtime) {
+    if (handle == nullptr || resource == nullptr || texture == nullptr)
+      return cudaErrorInvalidValue;
+    if (runtime.device().architecture() != 0) return runtime.unsupported("textures on a GPU");
+    if (view != nullptr) return runtime.unsupported("a resource view of a texture");
+    const TextureObject object{*resource, *texture};
+    TextureDescriptor descriptor;
+    const char* why = "";
+    cudaError_t error = describe_texture(runtime.textures(), object, descriptor, why);
+    if (error == cudaErrorNotSupported) return runtime.unsupported(why);
+    if (error != cudaSuccess) return error;
+    void* place = nullptr;
+    if (error = runtime.allocate(sizeof descriptor, &place); error != cudaSuccess) return error;
+    *handle = reinterpret_cast<std::uintptr_t>(place);
+    runtime.device().write(*handle, std::as_bytes(std::span(&descriptor, 1)));
+    runtime.textures().add(*handle, object);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t handle) {
+  return call([&](Runtime& runtime) {
+    if (handle == 0) return cudaSuccess;
+    if (!runtime.textures().remove(handle)) return cudaErrorInvalidValue;
+    return runtime.free(reinterpret_cast<void*>(handle));
+  });
+}
+
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource,
+                                             cudaTextureObject_t handle) {
+  return call([&](Runtime& runtime) {
+    const TextureObject* const object = runtime.textures().find(handle);
+    if (resource == nullptr || object == nullptr) return cudaErrorInvalidValue;
+    *resource = object->resource;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* texture, cudaTextureObject_t handle) {
+  return call([&](Runtime& runtime) {
+    const TextureObject* const object = runtime.textures().find(handle);
+    if (texture == nullptr || object == nullptr) return cudaErrorInvalidValue;
+    *texture = object->texture;
+    return cudaSuccess;
+  });
+}
+
+}  // namespace assay::sim::cuda
