@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "sim/execution/memory_path.h"
+#include "sim/math/convert.h"
 #include "sim/math/formats.h"
 #include "sim/math/texture_sampling.h"
 #include "sim/operations/flow_selection.h"
@@ -40,10 +41,11 @@ class Fetch {
   void run() {
     each_lane([&](unsigned l) {
       for (unsigned d = 0; d < flags_.dimensions; ++d) {
-        pairs_[d][l] = sample(coordinate(d, l), t_.size[d], t_.edges[d], t_.normalized, t_.linear);
+        pairs_[d][l] =
+            sample(coordinate(d, l), t_.size[d], t_.edges[d], t_.normalized != 0, t_.linear != 0);
       }
     });
-    if (t_.linear) {
+    if (t_.linear != 0) {
       interpolate();
     } else {
       read(0);
@@ -156,7 +158,8 @@ class Fetch {
       return t_.channel_bits == 16 ? std::bit_cast<std::uint32_t>(widen(Half{bits})) : bits;
     }
     const auto extended = static_cast<std::int32_t>(bits << above) >> above;
-    if (!t_.as_float) return t_.element == is_signed ? static_cast<std::uint32_t>(extended) : bits;
+    if (t_.as_float == 0)
+      return t_.element == is_signed ? static_cast<std::uint32_t>(extended) : bits;
     const auto most = static_cast<float>((std::uint64_t{1} << t_.channel_bits) - 1);
     const float real = t_.element == is_signed
                            ? std::max(-1.0f, static_cast<float>(extended) / std::floor(most / 2))
@@ -168,9 +171,10 @@ class Fetch {
   Texel border() const {
     Texel out{};
     for (unsigned c = 0; c < t_.channels; ++c) {
-      const bool real = t_.element == TextureDescriptor::Element::is_float || t_.as_float;
-      out[c] = real ? std::bit_cast<std::uint32_t>(t_.border[c])
-                    : static_cast<std::uint32_t>(static_cast<std::int64_t>(t_.border[c]));
+      out[c] = t_.gives_float()
+                   ? std::bit_cast<std::uint32_t>(t_.border[c])
+                   : static_cast<std::uint32_t>(
+                         to_integer<std::int64_t, Rounding::toward_zero>(t_.border[c]));
     }
     return out;
   }
@@ -188,7 +192,7 @@ TextureDescriptor descriptor_at(WarpRun& w, std::uint64_t handle, unsigned lane)
   TextureDescriptor t;
   const std::byte* const bytes = w.block->grid->memory->data(handle, sizeof t);
   if (bytes != nullptr) std::memcpy(&t, bytes, sizeof t);
-  if (bytes == nullptr || t.mark != TextureDescriptor::kMark)
+  if (bytes == nullptr || !t.sound())
     fail(w, FindingKind::trap, lane, "fetches from what is no texture object");
   return t;
 }
@@ -202,10 +206,9 @@ void run_tex(Warp& warp, const Instr& in) {
     std::uint32_t same = 0;
     for (unsigned l = 0; l < kLanes; ++l) same |= (handle.v[l] == handle.v[first] ? 1u : 0u) << l;
     const TextureDescriptor t = descriptor_at(w, handle.v[first], first);
-    const bool gives_float = t.element == TextureDescriptor::Element::is_float || t.as_float;
     if (t.dimensions != flags.dimensions)
       fail(w, FindingKind::trap, first, "fetches from a texture of another dimension");
-    if (gives_float != flags.float_result)
+    if (t.gives_float() != flags.float_result)
       fail(w, FindingKind::trap, first, "fetches texels of another type than the texture has");
     Fetch(w, in, t, rest & same).run();
     rest &= ~same;

@@ -206,6 +206,36 @@ TEST_F(Faulty, WhatIsNoObjectEndsTheLaunch) {
               testing::HasSubstr("no texture object"));
 }
 
+// A program can write whatever it likes where its handle points.
+TEST_F(Faulty, AForgedObjectEndsTheLaunch) {
+  const std::vector<float> texels(32);
+  TextureDescriptor good;
+  good.size = {32, 1, 1};
+  place_ = "{%r1}";
+  load_fetch(kByThread, "1d.v4.f32.s32", "f32");
+  const auto forged = [&](auto&& change) {
+    TextureDescriptor t = good;
+    change(t);
+    return t;
+  };
+  const std::vector<TextureDescriptor> all{
+      forged([](auto& t) { t.channels = 0; }),
+      forged([](auto& t) { t.channels = 200; }),
+      forged([](auto& t) { t.channel_bits = 255; }),
+      forged([](auto& t) { t.channel_bits = 8; }),
+      forged([](auto& t) { t.element = static_cast<Element>(3); }),
+      forged([](auto& t) { t.size[0] = 0; }),
+      forged([](auto& t) { t.size[2] = 0; }),
+      forged([](auto& t) { t.edges[0] = static_cast<Edge>(4); }),
+      forged([](auto& t) { t.linear = 2; }),
+      forged([](auto& t) { t.normalized = 2; }),
+      forged([](auto& t) { t.as_float = 2; }),
+      forged([](auto& t) { t.element = Element::is_signed, t.linear = 1; }),
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    EXPECT_THAT(fault(object(all[i], texels)).text, testing::HasSubstr("no texture object")) << i;
+}
+
 TEST_F(Faulty, AnotherTypeOrDimension) {
   const std::vector<float> texels(32);
   TextureDescriptor t;
