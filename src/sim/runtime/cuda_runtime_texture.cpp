@@ -31,44 +31,29 @@ cudaError_t allocate_array(cudaArray_t* handle, const cudaChannelFormatDesc* cha
   });
 }
 
-// The rows of an array from a place on, if a box of so many bytes and rows fits there.
-cudaError_t rows_of(Runtime& runtime, const cudaArray* array, std::size_t byte, std::size_t row,
-                    std::size_t width, std::size_t height, Rows& rows) {
-  if (!runtime.textures().valid(array)) return cudaErrorInvalidResourceHandle;
-  const std::size_t row_end = array->extent.width * array->format.bytes();
-  if (byte > row_end || width > row_end - byte || row > array->rows() ||
-      height > array->rows() - row) {
-    return cudaErrorInvalidValue;
-  }
-  rows = rows_at(*array, {byte, row, 0});
-  return cudaSuccess;
-}
+// A box of so many bytes and rows, from or to memory with that pitch.
+struct ArrayCopy {
+  CopyCall call;
+  const cudaArray* array;
+  std::size_t byte, row;  // where it begins in the array
+  const void* memory;
+  std::size_t pitch, width, height;
+  cudaMemcpyKind kind;
+};
 
-Rows rows_of_memory(const void* begin, std::size_t pitch) {
-  return {static_cast<char*>(const_cast<void*>(begin)), pitch, 0};
-}
-
-cudaError_t to_array(const CopyCall& copy, cudaArray_t to, std::size_t byte, std::size_t row,
-                     const void* from, std::size_t pitch, std::size_t width, std::size_t height,
-                     cudaMemcpyKind kind) {
+cudaError_t copy(const ArrayCopy& c, bool to_array) {
   return call_blocking([&](Runtime& runtime) {
-    if (!runtime.valid(copy.stream)) return cudaErrorInvalidResourceHandle;
-    if (width > pitch) return cudaErrorInvalidPitchValue;
-    CopyWork work{{}, rows_of_memory(from, pitch), {width, height, 1}, kind};
-    const cudaError_t error = rows_of(runtime, to, byte, row, width, height, work.to);
-    return error == cudaSuccess ? copy_box(runtime, copy, work) : error;
-  });
-}
-
-cudaError_t from_array(const CopyCall& copy, void* to, std::size_t pitch, const cudaArray* from,
-                       std::size_t byte, std::size_t row, std::size_t width, std::size_t height,
-                       cudaMemcpyKind kind) {
-  return call_blocking([&](Runtime& runtime) {
-    if (!runtime.valid(copy.stream)) return cudaErrorInvalidResourceHandle;
-    if (width > pitch) return cudaErrorInvalidPitchValue;
-    CopyWork work{rows_of_memory(to, pitch), {}, {width, height, 1}, kind};
-    const cudaError_t error = rows_of(runtime, from, byte, row, width, height, work.from);
-    return error == cudaSuccess ? copy_box(runtime, copy, work) : error;
+    if (!runtime.valid(c.call.stream)) return cudaErrorInvalidResourceHandle;
+    if (c.width > c.pitch) return cudaErrorInvalidPitchValue;
+    if (!runtime.textures().valid(c.array)) return cudaErrorInvalidResourceHandle;
+    const cudaExtent box{c.width, c.height, 1};
+    const Rows of_memory{static_cast<char*>(const_cast<void*>(c.memory)), c.pitch, 0};
+    Rows of_array;
+    const cudaError_t error = part_of(*c.array, {c.byte, c.row, 0}, box, of_array);
+    if (error != cudaSuccess) return error;
+    return copy_box(runtime, c.call,
+                    to_array ? CopyWork{of_array, of_memory, box, c.kind}
+                             : CopyWork{of_memory, of_array, box, c.kind});
   });
 }
 
@@ -117,31 +102,40 @@ cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* channels, cudaArray_const_
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t byte, size_t row, const void* from,
                                 size_t pitch, size_t width, size_t height, cudaMemcpyKind kind) {
-  return to_array({nullptr, "cudaMemcpy2DToArray"}, to, byte, row, from, pitch, width, height,
-                  kind);
+  return copy({{nullptr, "cudaMemcpy2DToArray"}, to, byte, row, from, pitch, width, height, kind},
+              true);
 }
 ASSAY_CUDA_PER_THREAD(8, cudaMemcpy2DToArray, _ptds);
 
 cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t byte, size_t row, const void* from,
                                      size_t pitch, size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t stream) {
-  return to_array({stream, "cudaMemcpy2DToArrayAsync", true}, to, byte, row, from, pitch, width,
-                  height, kind);
+  return copy(
+      {{stream, "cudaMemcpy2DToArrayAsync", true}, to, byte, row, from, pitch, width, height, kind},
+      true);
 }
 ASSAY_CUDA_PER_THREAD(9, cudaMemcpy2DToArrayAsync, _ptsz);
 
 cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from, size_t byte,
                                   size_t row, size_t width, size_t height, cudaMemcpyKind kind) {
-  return from_array({nullptr, "cudaMemcpy2DFromArray"}, to, pitch, from, byte, row, width, height,
-                    kind);
+  return copy({{nullptr, "cudaMemcpy2DFromArray"}, from, byte, row, to, pitch, width, height, kind},
+              false);
 }
 ASSAY_CUDA_PER_THREAD(8, cudaMemcpy2DFromArray, _ptds);
 
 cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t from, size_t byte,
                                        size_t row, size_t width, size_t height, cudaMemcpyKind kind,
                                        cudaStream_t stream) {
-  return from_array({stream, "cudaMemcpy2DFromArrayAsync", true}, to, pitch, from, byte, row, width,
-                    height, kind);
+  return copy({{stream, "cudaMemcpy2DFromArrayAsync", true},
+               from,
+               byte,
+               row,
+               to,
+               pitch,
+               width,
+               height,
+               kind},
+              false);
 }
 ASSAY_CUDA_PER_THREAD(9, cudaMemcpy2DFromArrayAsync, _ptsz);
 

@@ -57,15 +57,9 @@ bool within(std::size_t at, std::size_t count, std::size_t size) {
 }
 
 // Positions in an array count texels; `box` is in bytes.
-cudaError_t side_of(const cudaArray& array, cudaPos at, const cudaExtent& box, Rows& rows) {
-  const std::size_t texel = array.format.bytes();
-  if (!within(at.x, box.width / texel, array.extent.width) ||
-      !within(at.y, box.height, array.rows()) || !within(at.z, box.depth, array.slices())) {
-    return cudaErrorInvalidValue;
-  }
-  at.x *= texel;
-  rows = rows_at(array, at);
-  return cudaSuccess;
+cudaError_t side_of(const cudaArray& array, const cudaPos& at, const cudaExtent& box, Rows& rows) {
+  if (at.x > array.extent.width) return cudaErrorInvalidValue;
+  return part_of(array, {at.x * array.format.bytes(), at.y, at.z}, box, rows);
 }
 
 }  // namespace
@@ -82,9 +76,14 @@ Rows rows_at(const cudaPitchedPtr& p, const cudaPos& at) {
   return {p.ptr == nullptr ? nullptr : whole.row(at.y, at.z) + at.x, p.pitch, p.pitch * p.ysize};
 }
 
-Rows rows_at(const cudaArray& array, const cudaPos& at) {
+cudaError_t part_of(const cudaArray& array, const cudaPos& at, const cudaExtent& box, Rows& rows) {
+  if (!within(at.x, box.width, array.extent.width * array.format.bytes()) ||
+      !within(at.y, box.height, array.rows()) || !within(at.z, box.depth, array.slices())) {
+    return cudaErrorInvalidValue;
+  }
   const Rows whole{reinterpret_cast<char*>(array.address), array.row_bytes, array.slice_bytes};
-  return {whole.row(at.y, at.z) + at.x, array.row_bytes, array.slice_bytes};
+  rows = {whole.row(at.y, at.z) + at.x, array.row_bytes, array.slice_bytes};
+  return cudaSuccess;
 }
 
 // The width counts texels if an array takes part, else bytes.

@@ -11,8 +11,8 @@ namespace assay::sim::cuda {
 // What an API call describes, with its pitches checked.
 CopyWork line(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 Rows rows_at(const cudaPitchedPtr&, const cudaPos&);
-// `at`: x in bytes.
-Rows rows_at(const cudaArray&, const cudaPos& at);
+// The rows of an array from a place on, if the box fits there. Widths are in bytes.
+cudaError_t part_of(const cudaArray&, const cudaPos& at, const cudaExtent& box, Rows&);
 cudaError_t box_of(Runtime&, const cudaMemcpy3DParms*, CopyWork&);
 
 // Executes it in the call's stream, or adds a node if that stream is captured.
