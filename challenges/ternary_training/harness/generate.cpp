@@ -53,8 +53,18 @@ float with_sign(float magnitude, Random& random) {
   return random.next() & 1 ? magnitude : -magnitude;
 }
 
-// One block per rule; r is a random binary16 in [1, 2), ulp the distance to its neighbour.
-void special_block(const std::string& kind, Random& random, std::span<float> w) {
+// A mean just above a tie of binary16, which is a tie after rounding to fp32, or exactly a tie,
+// between neighbours of which the lower or the upper one is even. r is an even binary16.
+void half_way_block(std::size_t index, double r, double ulp, std::span<float> w) {
+  const std::size_t which = index % 3;
+  const double tie = r + ulp / 2 + (which == 2 ? ulp : 0);
+  for (float& v : w) v = std::copysign(static_cast<float>(tie), v);
+  if (which == 0) w[5] = std::copysign(static_cast<float>(tie + 0x1p-23), w[5]);
+}
+
+// One block per rule, by its index; r is a random binary16 in [1, 2), ulp the distance to its
+// neighbour.
+void special_block(const std::string& kind, std::size_t index, Random& random, std::span<float> w) {
   const double r = 1 + static_cast<double>(2 * random.below(500) + 2) / 1024, ulp = 0x1p-10;
   const auto fill_signed = [&](double magnitude) {
     for (float& v : w) v = with_sign(static_cast<float>(magnitude), random);
@@ -73,10 +83,8 @@ void special_block(const std::string& kind, Random& random, std::span<float> w) 
     fill_signed((128 * r * (1 + delta) - 40 * close) / 88);
     for (std::size_t j = 0; j < 40; ++j)
       w[3 * j] = std::copysign(static_cast<float>(close), w[3 * j]);
-  } else if (kind ==
-             "half_way") {  // just above a tie of binary16, and a tie after rounding to fp32
-    fill_signed(r + ulp / 2);
-    w[5] = std::copysign(static_cast<float>(r + ulp / 2 + 0x1p-23), w[5]);
+  } else if (kind == "half_way") {
+    half_way_block(index, r, ulp, w);
   } else if (kind == "zero") {
     fill_signed(0);
   } else if (kind == "outlier") {
@@ -112,7 +120,7 @@ void fill_weights(const json& params, std::int64_t cols, std::uint64_t seed, std
       const auto factor = static_cast<float>(std::exp2(random.below(16) - 8));
       for (float& v : block) v *= factor;
     } else if (kind != "normal") {
-      special_block(kind, random, block);
+      special_block(kind, at / kBlockWeights, random, block);
     }
   }
 }
