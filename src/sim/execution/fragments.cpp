@@ -10,7 +10,11 @@ namespace {
 
 using State = Fragment::State;
 
-void remove(WarpRun& w, Fragment& f) { f = w.fragments[--w.fragment_count]; }
+// The usual one is the last.
+void remove(WarpRun& w, Fragment& f) {
+  Fragment& last = w.fragments[--w.fragment_count];
+  if (&f != &last) f = last;
+}
 
 const Block& block_of(const Fragment& f) { return f.frame->code->blocks[f.block]; }
 

@@ -161,10 +161,16 @@ void fill_constants(const Code& code, std::byte* regs, std::uint32_t* preds) {
 void fill_specials(WarpRun& w, const Code& code) {
   const Dim3& size = w.block->grid->config.block;
   const std::uint32_t first = w.index * kWarpSize;
+  // Each row of threads is some whole warps, or there is one row: 32 divisions less.
+  const bool row_of_warps = size.x % kWarpSize == 0 || size.y * size.z == 1;
   for (const SlotInit& s : code.slots) {
     switch (s.kind) {
       case Kind::tid_x:
-        fill(w.r32(s.offset), [&](unsigned l) { return (first + l) % size.x; });
+        if (row_of_warps) {
+          fill(w.r32(s.offset), [&](unsigned l) { return first % size.x + l; });
+        } else {
+          fill(w.r32(s.offset), [&](unsigned l) { return (first + l) % size.x; });
+        }
         break;
       case Kind::tid_y:
         fill(w.r32(s.offset), [&](unsigned l) { return (first + l) / size.x % size.y; });

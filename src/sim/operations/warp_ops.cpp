@@ -67,8 +67,8 @@ enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 // The lane that a shuffle reads, and whether it is in range. Two inlined functions without a struct
 // between them; otherwise the loops over them do not vectorise.
 template <Shuffle mode>
-[[gnu::always_inline]] inline std::uint32_t source_lane(std::uint32_t lane, std::uint32_t offset,
-                                                        std::uint32_t segment) {
+[[gnu::always_inline]] constexpr std::uint32_t source_lane(std::uint32_t lane, std::uint32_t offset,
+                                                           std::uint32_t segment) {
   if constexpr (mode == Shuffle::up) return lane - offset;  // below zero: huge
   if constexpr (mode == Shuffle::down) return lane + offset;
   if constexpr (mode == Shuffle::bfly) return lane ^ offset;
@@ -76,8 +76,8 @@ template <Shuffle mode>
 }
 
 template <Shuffle mode>
-[[gnu::always_inline]] inline bool is_in_range(std::uint32_t source, std::uint32_t lane,
-                                               std::uint32_t clamp, std::uint32_t segment) {
+[[gnu::always_inline]] constexpr bool is_in_range(std::uint32_t source, std::uint32_t lane,
+                                                  std::uint32_t clamp, std::uint32_t segment) {
   const std::uint32_t limit = (lane & segment) | (clamp & ~segment);
   return mode == Shuffle::up ? static_cast<std::int32_t>(source) >= static_cast<std::int32_t>(limit)
                              : source <= limit;
@@ -87,13 +87,40 @@ template <Shuffle mode>
 // Selection::imm then holds offset and clamp, and this bit.
 constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;
 
+// By offset, what each lane reads if the whole warp is one segment, and which lanes are in range.
+template <Shuffle mode>
+struct WholeWarp {
+  static constexpr std::uint32_t kClamp = mode == Shuffle::up ? 0 : 31;
+  Lanes32 source[32];
+  std::uint32_t in_range[32];
+
+  constexpr WholeWarp() : source{}, in_range{} {
+    for (std::uint32_t offset = 0; offset < 32; ++offset) {
+      for (std::uint32_t lane = 0; lane < 32; ++lane) {
+        const std::uint32_t from = source_lane<mode>(lane, offset, 0);
+        const bool valid = is_in_range<mode>(from, lane, kClamp, 0);
+        source[offset].v[lane] = valid ? from : lane;
+        in_range[offset] |= static_cast<std::uint32_t>(valid) << lane;
+      }
+    }
+  }
+};
+template <Shuffle mode>
+constexpr WholeWarp<mode> kWholeWarp;
+
 // Such a shuffle of a full warp; returns the same as shuffle().
 template <Shuffle mode>
 std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
   const auto offset = static_cast<std::uint32_t>(imm & 31);
   const auto clamp = static_cast<std::uint32_t>(imm >> 8 & 31);
   const auto segment = static_cast<std::uint32_t>(imm >> 16 & 31);
-  Lanes32 source, result, in_range;
+  Lanes32 result;
+  if (segment == 0 && clamp == WholeWarp<mode>::kClamp) {
+    permute(a, kWholeWarp<mode>.source[offset], result);
+    d = result;
+    return kWholeWarp<mode>.in_range[offset];
+  }
+  Lanes32 source, in_range;
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t from = source_lane<mode>(lane, offset, segment);
     const bool valid = is_in_range<mode>(from, lane, clamp, segment);
