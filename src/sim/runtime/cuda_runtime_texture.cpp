@@ -1,4 +1,6 @@
 // Arrays, copies of them, and texture objects.
+#include <algorithm>
+
 #include "sim/runtime/api.h"
 #include "sim/runtime/runtime.h"
 #include "sim/runtime/transfers.h"
@@ -41,19 +43,55 @@ struct ArrayCopy {
   cudaMemcpyKind kind;
 };
 
+cudaError_t copy_rows(Runtime& runtime, const ArrayCopy& c, bool to_array) {
+  if (!runtime.valid(c.call.stream)) return cudaErrorInvalidResourceHandle;
+  if (c.width > c.pitch) return cudaErrorInvalidPitchValue;
+  if (!runtime.textures().valid(c.array)) return cudaErrorInvalidResourceHandle;
+  const cudaExtent box{c.width, c.height, 1};
+  const Rows of_memory{static_cast<char*>(const_cast<void*>(c.memory)), c.pitch, 0};
+  Rows of_array;
+  const cudaError_t error = part_of(*c.array, {c.byte, c.row, 0}, box, of_array);
+  if (error != cudaSuccess) return error;
+  return copy_box(runtime, c.call,
+                  to_array ? CopyWork{of_array, of_memory, box, c.kind}
+                           : CopyWork{of_memory, of_array, box, c.kind});
+}
+
 cudaError_t copy(const ArrayCopy& c, bool to_array) {
+  return call_blocking([&](Runtime& runtime) { return copy_rows(runtime, c, to_array); });
+}
+
+// So many bytes, row after row of the array from the place on; they are contiguous in memory.
+struct RunCopy {
+  CopyCall call;
+  const cudaArray* array;
+  std::size_t byte, row;
+  const void* memory;
+  std::size_t bytes;
+  cudaMemcpyKind kind;
+};
+
+// The rest of the first row, whole rows, and a part of the last one.
+cudaError_t copy(RunCopy c, bool to_array) {
   return call_blocking([&](Runtime& runtime) {
-    if (!runtime.valid(c.call.stream)) return cudaErrorInvalidResourceHandle;
-    if (c.width > c.pitch) return cudaErrorInvalidPitchValue;
     if (!runtime.textures().valid(c.array)) return cudaErrorInvalidResourceHandle;
-    const cudaExtent box{c.width, c.height, 1};
-    const Rows of_memory{static_cast<char*>(const_cast<void*>(c.memory)), c.pitch, 0};
-    Rows of_array;
-    const cudaError_t error = part_of(*c.array, {c.byte, c.row, 0}, box, of_array);
-    if (error != cudaSuccess) return error;
-    return copy_box(runtime, c.call,
-                    to_array ? CopyWork{of_array, of_memory, box, c.kind}
-                             : CopyWork{of_memory, of_array, box, c.kind});
+    const std::size_t width = c.array->extent.width * c.array->format.bytes();
+    if (c.byte >= width || c.row >= c.array->rows()) return cudaErrorInvalidValue;
+    if (c.bytes > width * (c.array->rows() - c.row) - c.byte) return cudaErrorInvalidValue;
+    cudaError_t error = cudaSuccess;
+    while (c.bytes > 0 && error == cudaSuccess) {
+      const bool whole = c.byte == 0 && c.bytes >= width;
+      const std::size_t bytes = whole ? width : std::min(width - c.byte, c.bytes);
+      const std::size_t rows = whole ? c.bytes / width : 1;
+      error =
+          copy_rows(runtime, {c.call, c.array, c.byte, c.row, c.memory, bytes, bytes, rows, c.kind},
+                    to_array);
+      c.memory = static_cast<const char*>(c.memory) + bytes * rows;
+      c.bytes -= bytes * rows;
+      c.row += rows;
+      c.byte = 0;
+    }
+    return error;
   });
 }
 
@@ -138,6 +176,32 @@ cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t
               false);
 }
 ASSAY_CUDA_PER_THREAD(9, cudaMemcpy2DFromArrayAsync, _ptsz);
+
+cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t byte, size_t row, const void* from,
+                              size_t bytes, cudaMemcpyKind kind) {
+  return copy(RunCopy{{nullptr, "cudaMemcpyToArray"}, to, byte, row, from, bytes, kind}, true);
+}
+ASSAY_CUDA_PER_THREAD(6, cudaMemcpyToArray, _ptds);
+
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t byte, size_t row, const void* from,
+                                   size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy(RunCopy{{stream, "cudaMemcpyToArrayAsync", true}, to, byte, row, from, bytes, kind},
+              true);
+}
+ASSAY_CUDA_PER_THREAD(7, cudaMemcpyToArrayAsync, _ptsz);
+
+cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t from, size_t byte, size_t row,
+                                size_t bytes, cudaMemcpyKind kind) {
+  return copy(RunCopy{{nullptr, "cudaMemcpyFromArray"}, from, byte, row, to, bytes, kind}, false);
+}
+ASSAY_CUDA_PER_THREAD(6, cudaMemcpyFromArray, _ptds);
+
+cudaError_t cudaMemcpyFromArrayAsync(void* to, cudaArray_const_t from, size_t byte, size_t row,
+                                     size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy(RunCopy{{stream, "cudaMemcpyFromArrayAsync", true}, from, byte, row, to, bytes, kind},
+              false);
+}
+ASSAY_CUDA_PER_THREAD(7, cudaMemcpyFromArrayAsync, _ptsz);
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* handle, const cudaResourceDesc* resource,
                                     const cudaTextureDesc* texture,

@@ -117,6 +117,28 @@ TEST_F(TexturesApi, CopiesOfRows) {
             cudaErrorInvalidValue);
 }
 
+TEST_F(TexturesApi, CopiesOfRunsGoOnInTheNextRow) {
+  const cudaArray_t a = array({4, 3, 0});
+  std::array<float, 12> zeros{}, in{}, out{};
+  std::iota(in.begin(), in.end(), 1.0f);
+  EXPECT_EQ(cudaMemcpyToArray(a, 0, 0, zeros.data(), 48, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyToArrayAsync(a, 12, 0, in.data(), 28, cudaMemcpyHostToDevice, nullptr),
+            cudaSuccess);
+  EXPECT_EQ(cudaMemcpyFromArray(out.data(), a, 0, 0, 48, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(out, (std::array<float, 12>{0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 0}));
+  float part[3] = {};
+  EXPECT_EQ(cudaMemcpyFromArrayAsync(part, a, 8, 1, 12, cudaMemcpyDeviceToHost, nullptr),
+            cudaSuccess);
+  EXPECT_EQ(part[0], 4.0f);
+  EXPECT_EQ(part[2], 6.0f);
+  EXPECT_EQ(cudaMemcpyToArray(a, 0, 0, in.data(), 0, cudaMemcpyHostToDevice), cudaSuccess);
+  for (const auto& [byte, row, bytes] : {std::array{16u, 0u, 4u}, std::array{0u, 3u, 4u},
+                                         std::array{4u, 0u, 48u}, std::array{0u, 1u, 36u}}) {
+    EXPECT_EQ(cudaMemcpyToArray(a, byte, row, in.data(), bytes, cudaMemcpyHostToDevice),
+              cudaErrorInvalidValue);
+  }
+}
+
 TEST_F(TexturesApi, CopiesOfBoxesCountTexels) {
   const cudaArray_t a = array({4, 2, 2}), b = array({4, 2, 2});
   std::array<float, 16> in{}, out{};
