@@ -15,9 +15,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <regex>
+#include <set>
 
 #include "assay/error.h"
 #include "util/fd.h"
+#include "util/files.h"
 #include "util/stop.h"
 
 namespace assay::cli {
@@ -140,9 +142,55 @@ void check_source(const fs::path& source) {
   }
 }
 
+void add_output(std::vector<std::string>& command, const fs::path& library) {
+  for (const char* word : {"-cudart", "none", "-Xcompiler", "-fPIC", "-shared", "-o"})
+    command.emplace_back(word);
+  command.push_back(library.string());
+}
+
 std::string how_it_failed(int status) {
   if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
   return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+// A module of relocatable device code calls such a function, which the device linker would make. The
+// rest of its name is the module's.
+constexpr std::string_view kRegistration = "__cudaRegisterLinkedBinary_";
+
+// Those that are named anywhere in a shared object. One too many does no harm.
+std::set<std::string> registrations(const std::string& object) {
+  std::set<std::string> found;
+  for (std::size_t at = object.find(kRegistration); at != std::string::npos;
+       at = object.find(kRegistration, at + 1)) {
+    const auto is_end = [](char c) {
+      return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0;
+    };
+    const auto from = object.begin() + static_cast<std::ptrdiff_t>(at);
+    found.emplace(from, std::find_if(from, object.end(), is_end));
+  }
+  return found;
+}
+
+fs::path compile_registrations(const Nvcc& nvcc, const std::set<std::string>& functions,
+                               const fs::path& folder) {
+  std::string text = "void __cudaRegisterRelocatable(void (*)(void**), const void*);\n";
+  for (const std::string& name : functions) {
+    text += fmt::format(
+        "void {}(void (*contents)(void**), const void* wrapper) {{\n"
+        "  __cudaRegisterRelocatable(contents, wrapper);\n}}\n",
+        name);
+  }
+  const fs::path source = folder / "modules.c";
+  fs::path library = folder / "modules.so";
+  write_file_alone(source, text);
+  std::vector<std::string> command{nvcc.path.string(), source.string()};
+  add_output(command, library);
+  if (const Spawned run = spawn(command, false, folder); run.status != 0) {
+    throw Error(
+        fmt::format("nvcc could not link the program's modules ({}): its messages are above",
+                    how_it_failed(run.status)));
+  }
+  return library;
 }
 
 }  // namespace
@@ -159,25 +207,17 @@ Nvcc find_nvcc() {
   throw Error(fmt::format("no nvcc in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin: {}", kHowToGet));
 }
 
-fs::path compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder) {
+CudaLibraries compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder) {
   for (const fs::path& source : build.sources) check_source(source);
   const std::string compute = "compute_" + build.architecture.substr(3);
-  fs::path library = folder / "program.so";
-  // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one.
-  std::vector<std::string> command{nvcc.path.string(),
-                                   "-std=c++17",
-                                   "-O3",
-                                   "-lineinfo",
-                                   "-arch=" + compute,
-                                   "-code=" + compute,
-                                   "--no-compress",
-                                   "-cudart",
-                                   "none",
-                                   "-Xcompiler",
-                                   "-fPIC",
-                                   "-shared",
-                                   "-o",
-                                   library.string()};
+  CudaLibraries built;
+  built.program = folder / "program.so";
+  // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one, and
+  // links relocatable device code.
+  std::vector<std::string> command{nvcc.path.string(), "-std=c++17",       "-O3",
+                                   "-lineinfo",        "-arch=" + compute, "-code=" + compute,
+                                   "--no-compress",    "--no-device-link"};
+  add_output(command, built.program);
   for (const fs::path& source : build.sources) command.push_back(fs::absolute(source).string());
   command.insert(command.end(), build.flags.begin(), build.flags.end());
   const Spawned run = spawn(command, false, folder);
@@ -188,7 +228,9 @@ fs::path compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folde
         fmt::format("nvcc could not compile {} ({}): its messages are above; the command was\n  {}",
                     fmt::join(names, ", "), how_it_failed(run.status), fmt::join(command, " ")));
   }
-  return library;
+  const std::set<std::string> functions = registrations(read_file(built.program));
+  if (!functions.empty()) built.modules = compile_registrations(nvcc, functions, folder);
+  return built;
 }
 
 }  // namespace assay::cli

@@ -22,8 +22,15 @@ struct CudaBuild {
   std::vector<std::string> flags;              // appended
 };
 
-// Compiles and links to a shared object in `folder`, which also holds nvcc's temporary files;
-// nvcc's messages go to stderr. Throws Error if a source cannot be used or nvcc fails.
-std::filesystem::path compile(const Nvcc&, const CudaBuild&, const std::filesystem::path& folder);
+struct CudaLibraries {
+  std::filesystem::path program;  // a shared object
+  // To be loaded first, with its symbols for all; empty unless compiled with -rdc=true. It stands in
+  // for the device linker's host code.
+  std::filesystem::path modules;
+};
+
+// Compiles and links in `folder`, which also holds nvcc's temporary files; nvcc's messages go to
+// stderr. Throws Error if a source cannot be used or nvcc fails.
+CudaLibraries compile(const Nvcc&, const CudaBuild&, const std::filesystem::path& folder);
 
 }  // namespace assay::cli

@@ -29,9 +29,9 @@ struct SimOptions {
   std::string gpu = kDefaultGpu;
 };
 
-SimulatedProgram program_of(const SimOptions& o, fs::path library) {
+SimulatedProgram program_of(const SimOptions& o, CudaLibraries libraries) {
   SimulatedProgram program;
-  program.library = std::move(library);
+  program.libraries = std::move(libraries);
   program.arguments = {fs::path(o.programs.front()).replace_extension().string()};
   program.arguments.insert(program.arguments.end(), o.arguments.begin(), o.arguments.end());
   program.device.threads = o.threads;
@@ -49,8 +49,8 @@ int simulate(const SimOptions& o) {
   build.sources.assign(o.programs.begin(), o.programs.end());
   build.architecture = o.arch;
   build.flags = o.nvcc_flags;
-  const fs::path library = compile(find_nvcc(), build, folder.path());
-  const SimulatedRun run = run_simulated(program_of(o, library));
+  const CudaLibraries libraries = compile(find_nvcc(), build, folder.path());
+  const SimulatedRun run = run_simulated(program_of(o, libraries));
   const Gpu* const model = o.profile ? &gpu_named(o.gpu) : nullptr;
   if (o.json) {
     fmt::print("{}", sim_json(run, model));
@@ -117,8 +117,9 @@ and the program sees CUDA's error code. With --source the sources follow; before
   lanes, replays   as above, of the line
 
 Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
-about a GPU. Not simulated either: surfaces, clusters, wgmma, TMA, cuBLAS and other libraries
-with kernels of their own, -rdc=true.
+about a GPU. Not simulated either: surfaces, clusters, wgmma, TMA, dynamic parallelism, cuBLAS and
+other libraries with kernels of their own. With --nvcc-flag=-rdc=true the device code of several
+files is linked.
 
 Exit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 if it
 did not compile or start, or needs what is not simulated.

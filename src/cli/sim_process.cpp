@@ -68,20 +68,29 @@ void catch_segmentation_faults() {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
-// Reduces dlerror's text to "undefined symbol: cublasCreate_v2".
+// Says what is missing, and what to do, for dlerror's text "...: undefined symbol: cublasCreate_v2".
 std::string why_not_loaded(const std::string& error) {
   constexpr std::string_view kUndefined = "undefined symbol: ";
   const std::size_t at = error.find(kUndefined);
   if (at == std::string::npos) return "the compiled program cannot be loaded: " + error;
+  const std::string name = error.substr(at + kUndefined.size());
+  // CUDA's libraries are called cuNAME, and so are their functions.
+  if (name.starts_with("cu") || name.starts_with("nccl") || name.starts_with("nvrtc")) {
+    return fmt::format(
+        "the program needs {}, which the simulator does not have: libraries with kernels of their "
+        "own (cuBLAS, cuDNN, NCCL) and the driver API cannot be simulated",
+        name);
+  }
   return fmt::format(
-      "the program needs {}, which the simulator does not have: libraries with kernels of their "
-      "own "
-      "(cuBLAS, cuDNN, NCCL), the driver API and -rdc=true cannot be simulated",
-      error.substr(at + kUndefined.size()));
+      "the program needs {}, which none of its files defines: give the file that does, or the "
+      "library, as with --nvcc-flag=-lNAME (for OpenMP --nvcc-flag=-Xcompiler=-fopenmp)",
+      name);
 }
 
-Main load_main(const std::filesystem::path& library, sim::RunLog& log) {
-  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+Main load_main(const CudaLibraries& libraries, sim::RunLog& log) {
+  const bool has_modules =
+      libraries.modules.empty() || ::dlopen(libraries.modules.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* handle = has_modules ? ::dlopen(libraries.program.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (handle == nullptr) {
     log.not_loaded(why_not_loaded(::dlerror()));
     return nullptr;
@@ -119,7 +128,7 @@ void prepare_child(const SimulatedProgram& program) {
     ::_exit(kUsageOrHarnessError);
   }
   std::atexit(note_lost_output);  // registered before the program's handlers, so it runs after them
-  const Main main = load_main(program.library, log);
+  const Main main = load_main(program.libraries, log);
   if (main == nullptr) ::_exit(kUsageOrHarnessError);
   std::vector<char*> argv;
   for (const std::string& word : program.arguments) argv.push_back(const_cast<char*>(word.c_str()));

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/nvcc.h"
 #include "sim/device.h"
 #include "sim/runtime/run_log.h"
 
 namespace assay::cli {
 
 struct SimulatedProgram {
-  std::filesystem::path library;       // with a main
+  CudaLibraries libraries;             // with a main
   std::vector<std::string> arguments;  // argv, starting with the program's name
   sim::DeviceOptions device;
   bool stdout_to_stderr = false;  // because stdout is used for the report

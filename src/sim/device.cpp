@@ -18,6 +18,7 @@
 #include "sim/memory/footprint.h"
 #include "sim/memory/global_memory.h"
 #include "sim/memory/stream_races.h"
+#include "sim/ptx/link.h"
 #include "sim/ptx/parser.h"
 
 namespace assay::sim {
@@ -312,6 +313,18 @@ struct Device::State {
     }
   }
 
+  ModuleId add(ptx::Module module) {
+    modules.push_back({std::move(module), {}});
+    try {
+      place(modules.back());
+    } catch (...) {
+      for (const auto& [name, v] : modules.back().variables) memory.free(v.address);
+      modules.pop_back();
+      throw;
+    }
+    return static_cast<ModuleId>(modules.size() - 1);
+  }
+
   void relocate(const LoadedModule& m, const SymbolTable& functions, const ptx::Variable& v,
                 const ptx::Relocation& r) {
     std::uint64_t value = 0;
@@ -345,16 +358,16 @@ Device::~Device() = default;
 Device::Device(Device&&) noexcept = default;
 Device& Device::operator=(Device&&) noexcept = default;
 
-ModuleId Device::load_module(std::string_view ptx) {
-  state_->modules.push_back({ptx::parse(ptx), {}});
+ModuleId Device::load_module(std::string_view ptx) { return state_->add(ptx::parse(ptx)); }
+
+ModuleId Device::load_linked(std::span<const std::string_view> ptx) {
+  std::vector<ptx::Module> modules;
+  for (const std::string_view text : ptx) modules.push_back(ptx::parse(text));
   try {
-    state_->place(state_->modules.back());
-  } catch (...) {
-    for (const auto& [name, v] : state_->modules.back().variables) state_->memory.free(v.address);
-    state_->modules.pop_back();
-    throw;
+    return state_->add(ptx::link(std::move(modules)));
+  } catch (const ptx::LinkError& e) {
+    throw Unsupported(fmt::format("linking the program's modules: {}", e.what()));
   }
-  return static_cast<ModuleId>(state_->modules.size() - 1);
 }
 
 KernelId Device::kernel(ModuleId module, std::string_view name) {

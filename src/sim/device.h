@@ -124,6 +124,8 @@ class Device {
   // Parses a module and places its variables. Throws ptx::ParseError, Unsupported, or TooLarge if
   // constants take more than 64 KiB or the variables do not fit.
   ModuleId load_module(std::string_view ptx);
+  // Likewise for modules of relocatable device code, which become one: see ptx/link.h.
+  ModuleId load_linked(std::span<const std::string_view> ptx);
   // Throws std::out_of_range if the module has no such entry. A kernel is decoded when it is first
   // queried or launched: info(), resident_blocks() and launch() throw TooLarge; launch() also
   // throws Unsupported and std::bad_alloc. So a module may hold unsupported kernels, and a program

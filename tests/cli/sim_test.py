@@ -476,6 +476,15 @@ int main() {
                                        ("linear memory", "interpolated", "colours", "three dimensions")))
         self.assertIn("no findings", run.err)
 
+    def test_relocatable_device_code(self):
+        files = PROGRAMS / "relocatable.cu", PROGRAMS / "relocatable_part.cu"
+        run = self.sim("--nvcc-flag=-rdc=true", *files)
+        self.assertRun(run, 0, "0 wrong, 32 calls\n")
+        self.assertIn("no findings", run.err)
+        lacks = self.sim("--nvcc-flag=-rdc=true", files[0])
+        self.assertRun(lacks, 2)
+        self.assertRegex(lacks.err, "the program needs _Z[a-z0-9_]+, which none of its files defines")
+
     def test_pools_that_the_program_creates(self):
         run = self.sim(PROGRAMS / "pools.cu")
         self.assertRun(run, 0, "1 2 3\n16 0 16\ncudaErrorMemoryAllocation\n")

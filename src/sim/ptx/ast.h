@@ -78,6 +78,13 @@ struct Instruction {
   std::string full_name() const;
 };
 
+// Whether modules that are linked mean the same by a name: see link.h.
+enum class Linkage : std::uint8_t {
+  internal,  // no: it belongs to its module
+  weak,      // .weak, .common: yes, and several may define it
+  external,  // .visible, .extern: yes
+};
+
 // A part of a variable's initial value that is an address.
 struct Relocation {
   std::size_t at = 0;       // byte offset in the variable
@@ -95,6 +102,7 @@ struct Variable {
   std::uint32_t align = 1;      // bytes, explicit or natural
   std::uint64_t bytes = 0;      // 0: extern array without a size (dynamic shared memory)
   bool is_extern = false;
+  Linkage linkage = Linkage::internal;
   bool managed = false;            // .attribute(.managed)
   std::vector<std::byte> initial;  // empty (zero) or exactly `bytes` long
   std::vector<Relocation> relocations;
@@ -110,6 +118,7 @@ struct Function {
   std::string name;
   bool entry = false;    // .entry
   bool defined = false;  // has a body
+  Linkage linkage = Linkage::internal;
   bool noreturn = false;
   std::vector<Variable> results, parameters;
   // Those that the body declares; for `%r<N>` only those that it mentions.

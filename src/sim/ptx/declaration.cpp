@@ -118,6 +118,7 @@ Variable parse_declarator(Cursor& cursor, const DeclarationHead& head, const Tok
   variable.space = head.space;
   variable.type = head.type;
   variable.is_extern = head.is_extern;
+  variable.linkage = head.linkage;
   variable.managed = head.managed;
   variable.where.line = name.line;
 

@@ -21,6 +21,7 @@ struct DeclarationHead {
   std::uint32_t align = 0;   // bytes, 0: natural
   std::uint32_t vector = 1;  // elements of .v2, .v4
   bool is_extern = false;
+  Linkage linkage = Linkage::internal;
   bool managed = false;
 };
 

@@ -12,8 +12,9 @@
 namespace assay::sim::ptx {
 namespace {
 
-struct Linkage {
+struct Linking {  // .extern, .visible, .weak, .common
   bool is_extern = false, any = false;
+  Linkage linkage = Linkage::internal;
 };
 
 class ModuleParser {
@@ -32,9 +33,9 @@ class ModuleParser {
   void version();
   void target();
   void directive();
-  Linkage linkage();
-  void variables(Space, const Linkage&);
-  void function(bool entry, const Linkage&);
+  Linking linking();
+  void variables(Space, const Linking&);
+  void function(bool entry, const Linking&);
   void file();
   void alias();
   void skip_section();
@@ -71,7 +72,7 @@ void ModuleParser::target() {
 void ModuleParser::directive() {
   if (cursor_.accept(';')) return;
   const Token start = cursor_.token();
-  const Linkage linked = linkage();
+  const Linking linked = linking();
   const Token at = cursor_.expect(Token::Kind::dot_word, "a directive");
   const auto space = space_directive(at);
   if (at.text == "entry" || at.text == "func") {
@@ -97,13 +98,14 @@ void ModuleParser::directive() {
   }
 }
 
-Linkage ModuleParser::linkage() {
-  Linkage linked;
+Linking ModuleParser::linking() {
+  Linking linked;
   while (cursor_.at(Token::Kind::dot_word)) {
     const std::string_view name = cursor_.token().text;
     if (name != "extern" && name != "visible" && name != "weak" && name != "common") break;
     linked.is_extern |= name == "extern";
     linked.any = true;
+    linked.linkage = name == "weak" || name == "common" ? Linkage::weak : Linkage::external;
     cursor_.take();
   }
   return linked;
@@ -120,9 +122,10 @@ void ModuleParser::declare(const Token& name, Declared declared) {
   known->second.defined |= declared.defined;
 }
 
-void ModuleParser::variables(Space space, const Linkage& linked) {
+void ModuleParser::variables(Space space, const Linking& linked) {
   DeclarationHead head = parse_declaration_head(cursor_, space);
   head.is_extern = linked.is_extern;
+  head.linkage = linked.linkage;
   do {
     const Token name = cursor_.expect(Token::Kind::word, "the name of a variable");
     declare(name, {false, !linked.is_extern});
@@ -131,9 +134,10 @@ void ModuleParser::variables(Space space, const Linkage& linked) {
   cursor_.expect(';', "after a declaration");
 }
 
-void ModuleParser::function(bool entry, const Linkage& linked) {
+void ModuleParser::function(bool entry, const Linking& linked) {
   Function function;
   function.entry = entry;
+  function.linkage = linked.linkage;
   const Signature signature = parse_signature(cursor_, function);
   const bool has_body = cursor_.at('{') && !linked.is_extern;
   declare(signature.name, {true, has_body});

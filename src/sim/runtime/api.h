@@ -19,6 +19,9 @@ extern "C" {
 // NOLINTBEGIN(bugprone-reserved-identifier): nvcc chose the names
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** handle);
+// Ours: a module of relocatable device code, whose contents the function registers. nvcc's code
+// calls a function with a name of its own for each instead, which cli/nvcc.cpp writes.
+void __cudaRegisterRelocatable(void (*register_contents)(void**), const void* wrapper);
 void __cudaUnregisterFatBinary(void** handle);
 void __cudaRegisterFunction(void** handle, const char* host_function, char* device_function,
                             const char* device_name, int thread_limit, uint3* tid, uint3* bid,
@@ -129,6 +132,14 @@ cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from
 cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t from, size_t byte,
                                        size_t row, size_t width, size_t height,
                                        enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t byte, size_t row, const void* from,
+                              size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t byte, size_t row, const void* from,
+                                   size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t from, size_t byte, size_t row,
+                                size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArrayAsync(void* to, cudaArray_const_t from, size_t byte, size_t row,
+                                     size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* handle,
                                     const struct cudaResourceDesc* resource,
                                     const struct cudaTextureDesc* texture,

@@ -22,6 +22,16 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
+void __cudaRegisterRelocatable(void (*register_contents)(void**), const void* wrapper) {
+  void** handle = nullptr;
+  {
+    Runtime& runtime = Runtime::instance();
+    const std::lock_guard lock(runtime.mutex);
+    handle = &runtime.add_module(wrapper, true)->handle;
+  }
+  register_contents(handle);
+}
+
 void __cudaUnregisterFatBinary(void** handle) {
   Runtime& runtime = Runtime::instance();
   const std::lock_guard lock(runtime.mutex);

@@ -59,6 +59,10 @@ class DeviceLink {
   virtual std::uint32_t architecture() const { return 0; }
   // PTX, or such code.
   virtual ModuleReply load_module(std::string_view image) = 0;
+  // The PTX of modules that use one another's functions and variables (nvcc -rdc=true), as one.
+  virtual ModuleReply load_linked(std::span<const std::string_view>) {
+    return {ModuleReply::Status::unsupported, "relocatable device code (nvcc -rdc=true)", 0};
+  }
   virtual KernelReply kernel(ModuleId, std::string_view name) = 0;
   // {0, 0} if the module has no such variable.
   virtual VariableInfo variable(ModuleId, std::string_view name) = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "sim/ptx/parser.h"
 
@@ -18,17 +19,25 @@ std::string assertion_line(const Finding& f) {
                      b[1], b[2], t[0], t[1], t[2], f.text);
 }
 
-}  // namespace
-
-ModuleReply LocalDevice::load_module(std::string_view ptx) {
+ModuleReply reply_of(const std::function<ModuleId()>& load) {
   try {
-    return {ModuleReply::Status::ok, {}, device_.load_module(ptx)};
+    return {ModuleReply::Status::ok, {}, load()};
   } catch (const ptx::ParseError& e) {
     return {ModuleReply::Status::invalid_ptx,
             fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what()), 0};
   } catch (const std::exception& e) {
     return {ModuleReply::Status::unsupported, e.what(), 0};
   }
+}
+
+}  // namespace
+
+ModuleReply LocalDevice::load_module(std::string_view ptx) {
+  return reply_of([&] { return device_.load_module(ptx); });
+}
+
+ModuleReply LocalDevice::load_linked(std::span<const std::string_view> ptx) {
+  return reply_of([&] { return device_.load_linked(ptx); });
 }
 
 KernelReply LocalDevice::kernel(ModuleId module, std::string_view name) {

@@ -15,6 +15,7 @@ class LocalDevice final : public DeviceLink {
   LocalDevice(const DeviceOptions& options, RunLog& log) : device_(options), log_(log) {}
 
   ModuleReply load_module(std::string_view ptx) override;
+  ModuleReply load_linked(std::span<const std::string_view> ptx) override;
   KernelReply kernel(ModuleId, std::string_view name) override;
   VariableInfo variable(ModuleId, std::string_view name) override;
   std::uint64_t allocate(std::uint64_t bytes) override { return device_.allocate(bytes); }

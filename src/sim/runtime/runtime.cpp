@@ -122,9 +122,11 @@ void Runtime::flush_output() {
 
 // --- registration ---
 
-Module* Runtime::add_module(const void* wrapper) {
+Module* Runtime::add_module(const void* wrapper, bool relocatable) {
   auto module = std::make_unique<Module>();
   module->wrapper = wrapper;
+  module->relocatable = relocatable;
+  if (relocatable) relocatable_.push_back(module.get());
   return own(modules_, std::move(module));
 }
 
@@ -135,6 +137,7 @@ void Runtime::remove_module(Module* module) {
     return true;
   });
   std::erase_if(symbols_, [&](const auto& entry) { return entry.second.module == module; });
+  std::erase(relocatable_, module);
   modules_.erase(module);
 }
 
@@ -153,31 +156,61 @@ void Runtime::add_symbol(Module* module, const void* host_variable, Symbol symbo
   symbols_[host_variable] = std::move(symbol);
 }
 
+ModuleReply Runtime::load_image(Module& module) {
+  const std::span<const std::byte> container = container_of(module.wrapper);
+  if (const std::uint32_t architecture = device_->architecture(); architecture != 0) {
+    const std::string_view code = find_code(container, architecture);
+    if (!code.empty()) {
+      module.architecture = kArchitecture;
+      ModuleReply reply = device_->load_module(code);
+      if (reply.status == ModuleReply::Status::ok) return reply;
+    }
+  }
+  const PtxImage image = find_ptx(container, kArchitecture);
+  module.architecture = image.architecture;
+  return device_->load_module(image.text);
+}
+
+ModuleReply Runtime::load_linked(std::span<Module* const> modules) {
+  std::vector<std::string_view> texts;
+  for (Module* module : modules) {
+    const PtxImage image = find_ptx(container_of(module->wrapper), kArchitecture);
+    module->architecture = image.architecture;
+    texts.push_back(image.text);
+  }
+  return device_->load_linked(texts);
+}
+
+// Those that are loaded together with this one.
+std::vector<Module*> Runtime::linked_with(Module& module) {
+  if (!module.relocatable) return {&module};
+  std::vector<Module*> found;
+  std::ranges::copy_if(relocatable_, std::back_inserter(found),
+                       [](const Module* m) { return !m->loaded && m->error == cudaSuccess; });
+  return found;
+}
+
 cudaError_t Runtime::load(Module& module) {
   if (module.loaded || module.error != cudaSuccess) return module.error;
+  const std::vector<Module*> modules = linked_with(module);
+  cudaError_t error = cudaSuccess;
+  ModuleId id = 0;
   try {
-    const std::span<const std::byte> container = container_of(module.wrapper);
-    ModuleReply reply{ModuleReply::Status::invalid_ptx, {}, 0};
-    if (const std::uint32_t architecture = device_->architecture(); architecture != 0) {
-      const std::string_view code = find_code(container, architecture);
-      if (!code.empty()) reply = device_->load_module(code);
-    }
-    module.architecture = kArchitecture;
-    if (reply.status != ModuleReply::Status::ok) {
-      const PtxImage image = find_ptx(container, kArchitecture);
-      module.architecture = image.architecture;
-      reply = device_->load_module(image.text);
-    }
-    module.id = reply.module;
-    module.loaded = reply.status == ModuleReply::Status::ok;
-    if (reply.status == ModuleReply::Status::invalid_ptx) module.error = cudaErrorInvalidPtx;
-    if (reply.status == ModuleReply::Status::unsupported) module.error = cudaErrorNotSupported;
-    if (!module.loaded) unsupported(reply.message);
+    const ModuleReply reply = module.relocatable ? load_linked(modules) : load_image(module);
+    id = reply.module;
+    if (reply.status == ModuleReply::Status::invalid_ptx) error = cudaErrorInvalidPtx;
+    if (reply.status == ModuleReply::Status::unsupported) error = cudaErrorNotSupported;
+    if (error != cudaSuccess) unsupported(reply.message);
   } catch (const FatBinaryError& e) {
     unsupported(e.what());
-    module.error = cudaErrorNoKernelImageForDevice;
+    error = cudaErrorNoKernelImageForDevice;
   }
-  return module.error;
+  for (Module* m : modules) {
+    m->id = id;
+    m->loaded = error == cudaSuccess;
+    m->error = error;
+  }
+  return error;
 }
 
 Kernel* Runtime::known_kernel(const void* function) {

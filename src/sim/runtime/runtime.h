@@ -46,7 +46,8 @@ namespace assay::sim::cuda {
 // A fat binary that the program registered. Its PTX is loaded when any part of it is first used.
 struct Module {
   const void* wrapper = nullptr;
-  void* handle = nullptr;  // its address is what nvcc's code uses as the handle
+  void* handle = nullptr;    // its address is what nvcc's code uses as the handle
+  bool relocatable = false;  // nvcc -rdc=true: linked with the others that are
   bool loaded = false;
   cudaError_t error = cudaSuccess;  // of loading
   ModuleId id = 0;
@@ -114,7 +115,7 @@ class Runtime {
   bool uses_device() const { return device_ != nullptr; }
 
   // Registration.
-  Module* add_module(const void* wrapper);
+  Module* add_module(const void* wrapper, bool relocatable = false);
   void remove_module(Module*);
   void add_kernel(Module*, const void* host_function, const char* name);
   void add_symbol(Module*, const void* host_variable, Symbol);
@@ -221,6 +222,9 @@ class Runtime {
 
  private:
   cudaError_t load(Module&);
+  ModuleReply load_image(Module&);
+  ModuleReply load_linked(std::span<Module* const>);
+  std::vector<Module*> linked_with(Module&);
   cudaError_t check_configuration(const Kernel&, const LaunchConfig&);
   cudaError_t finish_launch(LaunchReply&);
   bool names_host_memory(const std::vector<std::byte>& params) const;
@@ -244,6 +248,7 @@ class Runtime {
   template <class T>
   using Owned = std::unordered_map<const void*, std::unique_ptr<T>>;  // by address
   Owned<Module> modules_;
+  std::vector<Module*> relocatable_;  // of these, in the order of registration
   std::unordered_map<const void*, std::unique_ptr<Kernel>> kernels_;
   std::unordered_set<const void*> handles_;  // the kernels' own addresses
   std::unordered_map<const void*, Symbol> symbols_;
