@@ -27,7 +27,8 @@ def built_alone(header):
 
 
 jobs = []
-with tempfile.TemporaryDirectory(prefix="assay-headers-") as folder:
+# In the build folder: from there the relative paths that ccache hashes are the same in every clone.
+with tempfile.TemporaryDirectory(prefix="headers-", dir=BUILD) as folder:
     for header in sorted([*ROOT.glob("include/**/*.h"), *ROOT.glob("src/**/*.h")]):
         if built_alone(header):
             continue
