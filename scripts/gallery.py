@@ -135,10 +135,9 @@ def classify(program, status, report, printed):
     return "right", ""
 
 
-def try_program(args, gallery, program):
-    folder = (args.folder / program["folder"]).resolve()
-    sources = sources_of(program, folder)
-    root = args.folder.resolve()
+def try_program(args, gallery, program, sources):
+    root = args.folder.absolute()
+    folder = root / program["folder"]
     flags = [flag.replace("{from}", str(root)) for flag in gallery.get("flags", []) + program.get("flags", [])]
     with tempfile.TemporaryDirectory(prefix="assay-gallery-") as scratch:
         command = [args.assay.resolve(), "sim", "--json", "--threads", "1", *[f"--nvcc-flag={f}" for f in flags], *sources]
@@ -170,11 +169,11 @@ def main():
                 if args.only is None or any(text in p["folder"] for text in args.only)]
     if not programs:
         raise Unusable("no program of the list has such a folder")
-    for program in programs:
-        sources_of(program, args.folder / program["folder"])  # before anything has run
+    # Before anything has run.
+    found = [sources_of(program, args.folder.absolute() / program["folder"]) for program in programs]
     results = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        pending = [pool.submit(try_program, args, gallery, program) for program in programs]
+        pending = [pool.submit(try_program, args, gallery, *each) for each in zip(programs, found)]
         for done in concurrent.futures.as_completed(pending):
             results.append(done.result())
             tell(results[-1])

@@ -14,6 +14,7 @@ import unittest
 
 ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
 GALLERY = ROOT / "scripts" / "gallery.py"
+NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
 LISTS = sorted((ROOT / "scripts" / "gallery").glob("*.json"))
 
 # Prints the report that stands in the first source, and ends with its status; sleeps where there is none.
@@ -55,10 +56,6 @@ int main() {
 def report(status=0, findings=(), unsupported=(), **program):
     return {"program": program or {"exit_status": status}, "kernels": [], "findings": list(findings),
             "unsupported": list(unsupported), "notes": []}
-
-
-def has_nvcc():
-    return shutil.which("nvcc") or os.access("/usr/local/cuda/bin/nvcc", os.X_OK)
 
 
 class Case(unittest.TestCase):
@@ -153,7 +150,7 @@ class Lists(unittest.TestCase):
 
 
 class Real(Case):
-    @unittest.skipUnless(has_nvcc(), "nvcc is not installed")
+    @unittest.skipUnless(NVCC, "nvcc is not installed")
     def test_programs_of_its_own(self):
         self.program("fine", FINE, prints="PASSED")
         self.program("race", RACE, expect="finding", because="race in shared memory in k(int*)")
