@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace assay::sim::ptx {
@@ -86,6 +87,27 @@ std::vector<SourceLine> Module::places(const Location& where) const {
     add(call_sites[site - 1]);
   }
   return all;
+}
+
+namespace {
+
+void for_each_use(Operand& operand, const std::function<void(std::string&)>& visit) {
+  if (operand.kind == Operand::Kind::symbol) visit(operand.name);
+  for (Operand& element : operand.elements) for_each_use(element, visit);
+}
+
+}  // namespace
+
+void for_each_use(Module& module, const std::function<void(std::string&)>& visit) {
+  for (Variable& variable : module.variables) {
+    for (Relocation& relocation : variable.relocations) visit(relocation.symbol);
+  }
+  for (Function& function : module.functions) {
+    for (auto& [label, targets] : function.call_targets) std::ranges::for_each(targets, visit);
+    for (Instruction& instruction : function.body) {
+      for (Operand& operand : instruction.operands) for_each_use(operand, visit);
+    }
+  }
 }
 
 }  // namespace assay::sim::ptx

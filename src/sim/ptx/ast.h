@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -153,5 +154,10 @@ struct Module {
   // Likewise, with whole paths: the place, then the calls.
   std::vector<SourceLine> places(const Location&) const;
 };
+
+// Calls visit(symbol) for each use of a function or variable, which may change it: in operands,
+// initial values and .calltargets. Labels and a function's own variables are symbols too; their
+// names differ from those of the module.
+void for_each_use(Module&, const std::function<void(std::string&)>& visit);
 
 }  // namespace assay::sim::ptx

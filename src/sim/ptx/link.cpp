@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <utility>
 
@@ -41,7 +40,6 @@ class Declarations {
   bool counts(const Item& item) const {
     return is_internal(item) || chosen_.at(item.name).item == &item;
   }
-  bool has(const std::string& name) const { return chosen_.contains(name); }
 
  private:
   struct Declaration {
@@ -55,26 +53,14 @@ void rename(const Renames& renames, std::string& name) {
   if (const auto found = renames.find(name); found != renames.end()) name = found->second;
 }
 
-void rename(const Renames& renames, Operand& operand) {
-  if (operand.kind == Operand::Kind::symbol) rename(renames, operand.name);
-  for (Operand& element : operand.elements) rename(renames, element);
-}
-
-// Names within functions differ from those of their module, so a name says what it means.
 void rename(const Renames& renames, Module& module) {
   for (Variable& v : module.variables) {
     if (is_internal(v)) rename(renames, v.name);
-    for (Relocation& r : v.relocations) rename(renames, r.symbol);
   }
   for (Function& f : module.functions) {
     if (is_internal(f)) rename(renames, f.name);
-    for (auto& [label, targets] : f.call_targets) {
-      for (std::string& target : targets) rename(renames, target);
-    }
-    for (Instruction& i : f.body) {
-      for (Operand& operand : i.operands) rename(renames, operand);
-    }
   }
+  for_each_use(module, [&](std::string& symbol) { rename(renames, symbol); });
 }
 
 // Source files and call sites of all modules have one numbering.

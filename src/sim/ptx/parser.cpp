@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace assay::sim::ptx {
 namespace {
 
 struct Linking {  // .extern, .visible, .weak, .common
-  bool is_extern = false, any = false;
+  bool is_extern = false;
   Linkage linkage = Linkage::internal;
 };
 
@@ -79,7 +78,7 @@ void ModuleParser::directive() {
     function(at.text == "entry", linked);
   } else if (space && space != Space::reg && space != Space::param) {
     variables(*space, linked);
-  } else if (linked.any) {
+  } else if (linked.linkage != Linkage::internal) {
     Cursor::fail(at, fmt::format("expected a function or variable after {}, found {}",
                                  describe(start), describe(at)));
   } else if (at.text == "file") {
@@ -104,7 +103,6 @@ Linking ModuleParser::linking() {
     const std::string_view name = cursor_.token().text;
     if (name != "extern" && name != "visible" && name != "weak" && name != "common") break;
     linked.is_extern |= name == "extern";
-    linked.any = true;
     linked.linkage = name == "weak" || name == "common" ? Linkage::weak : Linkage::external;
     cursor_.take();
   }
@@ -186,22 +184,9 @@ void ModuleParser::skip_section() {
 
 void ModuleParser::replace_aliases() {
   if (aliases_.empty()) return;
-  const auto replace = [this](std::string& name) {
-    if (const auto alias = aliases_.find(name); alias != aliases_.end()) name = alias->second;
-  };
-  const auto replace_in = [&](Operand& operand) {
-    if (operand.kind == Operand::Kind::symbol) replace(operand.name);
-    for (Operand& element : operand.elements) replace(element.name);
-  };
-  for (Variable& variable : module_.variables) {
-    for (Relocation& relocation : variable.relocations) replace(relocation.symbol);
-  }
-  for (Function& function : module_.functions) {
-    for (auto& [label, targets] : function.call_targets) std::ranges::for_each(targets, replace);
-    for (Instruction& instruction : function.body) {
-      std::ranges::for_each(instruction.operands, replace_in);
-    }
-  }
+  for_each_use(module_, [this](std::string& symbol) {
+    if (const auto alias = aliases_.find(symbol); alias != aliases_.end()) symbol = alias->second;
+  });
 }
 
 }  // namespace
