@@ -34,7 +34,8 @@ std::string after_hash(const fs::path& path) {
 
 bool is_entry(const fs::path& path) {
   const std::string kind = after_hash(path);
-  return kind == ".so" || kind == ".o" || kind == ".warnings" || kind == ".work.json";
+  return kind == ".so" || kind == ".o" || kind == ".warnings" || kind == ".work.json" ||
+         kind == ".files";
 }
 
 std::uint64_t on_disk(std::uint64_t bytes) {

@@ -4,6 +4,7 @@
 //   <hash>.so, <hash>.o   build products; the modification time is the time of last use
 //   <hash>.warnings       the compiler's warnings (build/warnings.h), treated the same way
 //   <hash>.work.json      measured work of baselines (cells/kept_work.h), treated the same way
+//   <hash>.files          what an object was compiled from (cli/object_cache.h), treated the same
 //   <hash>.so.lock        exists while a process builds the entry
 //   assay-work-*/         the workplace of a running process; sandboxed programs can reach it
 //

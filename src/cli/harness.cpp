@@ -20,7 +20,7 @@
 namespace assay::cli {
 
 void add_cache_options(CLI::App& app, HarnessOptions& options) {
-  app.add_option("--cache", options.cache, "folder of built submissions (default: CACHE)");
+  app.add_option("--cache", options.cache, "folder of what was compiled (default: CACHE)");
   app.add_option("--cache-limit", options.cache_limit,
                  "its size, such as 500M or 4G (the default): beyond it what was used least\n"
                  "recently goes")
@@ -38,11 +38,14 @@ void add_harness_options(CLI::App& app, HarnessOptions& options) {
   add_cache_options(app, options);
 }
 
+std::filesystem::path cache_folder(const Context& context, const HarnessOptions& options) {
+  return options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
+}
+
 std::unique_ptr<Builder> make_builder(const Context& context, sandbox::Tier tier,
                                       const HarnessOptions& options) {
-  const std::filesystem::path cache =
-      options.cache.empty() ? context.cache : std::filesystem::path(options.cache);
-  return std::make_unique<Builder>(tier, context.root, cache, options.cache_limit, options.target);
+  return std::make_unique<Builder>(tier, context.root, cache_folder(context, options),
+                                   options.cache_limit, options.target);
 }
 
 void add_external_options(CLI::App& app, std::string& corpus) {

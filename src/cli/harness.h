@@ -36,6 +36,9 @@ void add_cache_options(CLI::App&, HarnessOptions&);
 // Declares --cache, --cache-limit, --march and --unsafe.
 void add_harness_options(CLI::App&, HarnessOptions&);
 
+// The folder that --cache names, or the context's.
+std::filesystem::path cache_folder(const Context&, const HarnessOptions&);
+
 // The builder that the options ask for.
 std::unique_ptr<Builder> make_builder(const Context&, sandbox::Tier, const HarnessOptions&);
 

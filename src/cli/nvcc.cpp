@@ -18,6 +18,7 @@
 #include <set>
 
 #include "assay/error.h"
+#include "cli/output.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/stop.h"
@@ -33,15 +34,21 @@ constexpr const char* kHowToGet =
     "set "
     "CUDA_HOME";
 
-std::vector<fs::path> candidates() {
+// The program's name in each folder of PATH.
+std::vector<fs::path> in_path(const char* program) {
   std::vector<fs::path> found;
   const char* path = std::getenv("PATH");
   const std::string folders = path != nullptr ? path : "";
   for (std::size_t begin = 0; begin <= folders.size();) {
     const std::size_t end = std::min(folders.find(':', begin), folders.size());
-    if (end > begin) found.push_back(fs::path(folders.substr(begin, end - begin)) / "nvcc");
+    if (end > begin) found.push_back(fs::path(folders.substr(begin, end - begin)) / program);
     begin = end + 1;
   }
+  return found;
+}
+
+std::vector<fs::path> candidates() {
+  std::vector<fs::path> found = in_path("nvcc");
   if (const char* home = std::getenv("CUDA_HOME")) found.push_back(fs::path(home) / "bin" / "nvcc");
   found.emplace_back("/usr/local/cuda/bin/nvcc");
   return found;
@@ -56,12 +63,11 @@ bool ended(int pidfd) {
 
 struct Spawned {
   int status = 0;      // from waitpid
-  std::string output;  // stdout, if captured
+  std::string output;  // stdout and stderr
 };
 
-// Runs a command until it ends, or until assay is stopped, which kills it and all its children. Its
-// stdout is captured, or goes where stderr goes.
-Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::path& temporary) {
+// Runs a command until it ends, or until assay is stopped, which kills it and all its children.
+Spawned spawn(const std::vector<std::string>& command, const fs::path& temporary) {
   Pipe pipe = make_pipe();
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -75,8 +81,8 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, capture ? pipe.write.get() : STDERR_FILENO,
-                                     STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, pipe.write.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, pipe.write.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;  // own process group, to be killed as one
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -90,7 +96,7 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
 
   Spawned result;
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  // Reads until the command closes its output; without capture the pipe closes at once.
+  // Reads until the command closes its output.
   for (bool reading = true; reading || !ended(process.get());) {
     pollfd entries[] = {{reading ? pipe.read.get() : -1, POLLIN, 0},
                         {reading ? -1 : process.get(), POLLIN, 0},
@@ -113,7 +119,7 @@ Spawned spawn(const std::vector<std::string>& command, bool capture, const fs::p
 }
 
 std::string release_of(const fs::path& nvcc) {
-  const Spawned version = spawn({nvcc.string(), "--version"}, true, fs::temp_directory_path());
+  const Spawned version = spawn({nvcc.string(), "--version"}, fs::temp_directory_path());
   std::smatch match;
   static const std::regex release("release ([0-9]+\\.[0-9]+)");
   if (!std::regex_search(version.output, match, release)) {
@@ -142,19 +148,13 @@ void check_source(const fs::path& source) {
   }
 }
 
-void add_output(std::vector<std::string>& command, const fs::path& library) {
-  for (const char* word : {"-cudart", "none", "-Xcompiler", "-fPIC", "-shared", "-o"})
-    command.emplace_back(word);
-  command.push_back(library.string());
-}
-
 std::string how_it_failed(int status) {
   if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-// A module of relocatable device code calls such a function, which the device linker would make. The
-// rest of its name is the module's.
+// A module of relocatable device code calls such a function, which the device linker would make.
+// The rest of its name is the module's.
 constexpr std::string_view kRegistration = "__cudaRegisterLinkedBinary_";
 
 // Those that are named anywhere in a shared object. One too many does no harm.
@@ -171,8 +171,97 @@ std::set<std::string> registrations(const std::string& object) {
   return found;
 }
 
-fs::path compile_registrations(const Nvcc& nvcc, const std::set<std::string>& functions,
-                               const fs::path& folder) {
+using Command = std::vector<std::string>;
+
+Command operator+(Command a, const Command& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Runs nvcc, and prints what it says; false if that is nothing. Throws Error, with `what` could not
+// be done, if it fails.
+bool run_nvcc(const Command& command, const fs::path& temporary, const std::string& what) {
+  const Spawned run = spawn(command, temporary);
+  tell(run.output);
+  if (run.status == 0) return !run.output.empty();
+  throw Error(fmt::format("nvcc could not {} ({}): its messages are above; the command was\n  {}",
+                          what, how_it_failed(run.status), fmt::join(command, " ")));
+}
+
+// Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one, and links
+// relocatable device code.
+Command start_of(const Nvcc& nvcc) { return {nvcc.path.string(), "-cudart", "none"}; }
+
+// The compiler that nvcc calls for the host's code, unless it is told otherwise.
+std::string host_compiler() {
+  for (const fs::path& path : in_path("g++")) {
+    std::error_code none;
+    if (fs::exists(path, none)) return fs::canonical(path, none).string();
+  }
+  return "";
+}
+
+// The command without its output, and what else decides about the result.
+std::string identity_of(const Nvcc& nvcc, const Command& command) {
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n", nvcc.release, host_compiler(),
+                                 fs::current_path().string(), fmt::join(command, "\n"));
+  for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH",
+                           "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}) {
+    if (const char* value = std::getenv(name)) text += fmt::format("{}={}\n", name, value);
+  }
+  return text;
+}
+
+fs::path compile_object(const Nvcc& nvcc, const CudaBuild& build, const fs::path& source,
+                        const fs::path& object, ObjectCache& cache) {
+  const std::string compute = "compute_" + build.architecture.substr(3);
+  const Command command = start_of(nvcc) +
+                          Command{"-std=c++17",
+                                  "-O3",
+                                  "-lineinfo",
+                                  "-arch=" + compute,
+                                  "-code=" + compute,
+                                  "--no-compress",
+                                  "-Xcompiler",
+                                  "-fPIC",
+                                  "-c",
+                                  "-MD",
+                                  fs::absolute(source).string()} +
+                          build.flags;
+  const std::string identity = identity_of(nvcc, command);
+  if (const auto kept = cache.find(identity)) return *kept;
+  const bool warned = run_nvcc(command + Command{"-o", object.string()}, object.parent_path(),
+                               "compile " + source.string());
+  const fs::path rule = fs::path(object).replace_extension(".d");
+  if (!warned && fs::exists(rule)) cache.add(identity, object, prerequisites(read_file(rule)));
+  return object;
+}
+
+// Without -x, which would say what language the objects are in.
+Command flags_for_linking(const Command& flags) {
+  Command kept;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (flags[i] == "-x" || flags[i] == "--x") {
+      ++i;
+    } else if (!flags[i].starts_with("-x=") && !flags[i].starts_with("--x=")) {
+      kept.push_back(flags[i]);
+    }
+  }
+  return kept;
+}
+
+fs::path link(const Nvcc& nvcc, const Command& inputs, const fs::path& library,
+              const std::string& what) {
+  run_nvcc(
+      start_of(nvcc) +
+          Command{"--no-device-link", "-Xcompiler", "-fPIC", "-shared", "-o", library.string()} +
+          inputs,
+      library.parent_path(), what);
+  return library;
+}
+
+fs::path link_registrations(const Nvcc& nvcc, const std::set<std::string>& functions,
+                            const fs::path& folder) {
   std::string text = "void __cudaRegisterRelocatable(void (*)(void**), const void*);\n";
   for (const std::string& name : functions) {
     text += fmt::format(
@@ -181,16 +270,8 @@ fs::path compile_registrations(const Nvcc& nvcc, const std::set<std::string>& fu
         name);
   }
   const fs::path source = folder / "modules.c";
-  fs::path library = folder / "modules.so";
   write_file_alone(source, text);
-  std::vector<std::string> command{nvcc.path.string(), source.string()};
-  add_output(command, library);
-  if (const Spawned run = spawn(command, false, folder); run.status != 0) {
-    throw Error(
-        fmt::format("nvcc could not link the program's modules ({}): its messages are above",
-                    how_it_failed(run.status)));
-  }
-  return library;
+  return link(nvcc, {source.string()}, folder / "modules.so", "link the program's modules");
 }
 
 }  // namespace
@@ -207,29 +288,21 @@ Nvcc find_nvcc() {
   throw Error(fmt::format("no nvcc in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin: {}", kHowToGet));
 }
 
-CudaLibraries compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder) {
+CudaLibraries compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder,
+                      ObjectCache& cache) {
   for (const fs::path& source : build.sources) check_source(source);
-  const std::string compute = "compute_" + build.architecture.substr(3);
-  CudaLibraries built;
-  built.program = folder / "program.so";
-  // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one, and
-  // links relocatable device code.
-  std::vector<std::string> command{nvcc.path.string(), "-std=c++17",       "-O3",
-                                   "-lineinfo",        "-arch=" + compute, "-code=" + compute,
-                                   "--no-compress",    "--no-device-link"};
-  add_output(command, built.program);
-  for (const fs::path& source : build.sources) command.push_back(fs::absolute(source).string());
-  command.insert(command.end(), build.flags.begin(), build.flags.end());
-  const Spawned run = spawn(command, false, folder);
-  if (run.status != 0) {
-    std::vector<std::string> names;
-    for (const fs::path& source : build.sources) names.push_back(source.string());
-    throw Error(
-        fmt::format("nvcc could not compile {} ({}): its messages are above; the command was\n  {}",
-                    fmt::join(names, ", "), how_it_failed(run.status), fmt::join(command, " ")));
+  Command objects;
+  std::vector<std::string> names;
+  for (const fs::path& source : build.sources) {
+    const fs::path object = folder / fmt::format("{}.o", objects.size());
+    objects.push_back(compile_object(nvcc, build, source, object, cache).string());
+    names.push_back(source.string());
   }
+  CudaLibraries built;
+  built.program = link(nvcc, objects + flags_for_linking(build.flags), folder / "program.so",
+                       fmt::format("link {}", fmt::join(names, ", ")));
   const std::set<std::string> functions = registrations(read_file(built.program));
-  if (!functions.empty()) built.modules = compile_registrations(nvcc, functions, folder);
+  if (!functions.empty()) built.modules = link_registrations(nvcc, functions, folder);
   return built;
 }
 

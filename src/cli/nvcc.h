@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/object_cache.h"
+
 namespace assay::cli {
 
 struct Nvcc {
@@ -24,13 +26,16 @@ struct CudaBuild {
 
 struct CudaLibraries {
   std::filesystem::path program;  // a shared object
-  // To be loaded first, with its symbols for all; empty unless compiled with -rdc=true. It stands in
-  // for the device linker's host code.
+  // To be loaded first, with its symbols for all; empty unless compiled with -rdc=true. It stands
+  // in for the device linker's host code.
   std::filesystem::path modules;
 };
 
 // Compiles and links in `folder`, which also holds nvcc's temporary files; nvcc's messages go to
-// stderr. Throws Error if a source cannot be used or nvcc fails.
-CudaLibraries compile(const Nvcc&, const CudaBuild&, const std::filesystem::path& folder);
+// stderr. An object comes from the cache unless something that it was made from has changed. Where
+// nvcc prints a message, the object is not kept, so the next run prints the message too. Throws
+// Error if a source cannot be used or nvcc fails.
+CudaLibraries compile(const Nvcc&, const CudaBuild&, const std::filesystem::path& folder,
+                      ObjectCache&);
 
 }  // namespace assay::cli

@@ -27,6 +27,7 @@ struct SimOptions {
   std::uint64_t seed = 0;
   bool no_races = false, json = false, profile = false, source = false;
   std::string gpu = kDefaultGpu;
+  HarnessOptions harness;  // its cache
 };
 
 SimulatedProgram program_of(const SimOptions& o, CudaLibraries libraries) {
@@ -43,13 +44,15 @@ SimulatedProgram program_of(const SimOptions& o, CudaLibraries libraries) {
   return program;
 }
 
-int simulate(const SimOptions& o) {
+int simulate(const Context& context, const SimOptions& o) {
   const TemporaryFolder folder("assay-sim-");
+  BuildCache cache(sandbox::Tier::none, cache_folder(context, o.harness), o.harness.cache_limit);
+  ObjectCache objects(cache);
   CudaBuild build;
   build.sources.assign(o.programs.begin(), o.programs.end());
   build.architecture = o.arch;
   build.flags = o.nvcc_flags;
-  const CudaLibraries libraries = compile(find_nvcc(), build, folder.path());
+  const CudaLibraries libraries = compile(find_nvcc(), build, folder.path(), objects);
   const SimulatedRun run = run_simulated(program_of(o, libraries));
   const Gpu* const model = o.profile ? &gpu_named(o.gpu) : nullptr;
   if (o.json) {
@@ -94,10 +97,12 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
   add_gpu_option(*command, options->gpu);
   command->add_option("--nvcc-flag", options->nvcc_flags, "a further argument for nvcc; repeatable")
       ->allow_extra_args(false);
+  add_cache_options(*command, options->harness);
   command->footer(
       R"(
 The program is compiled with nvcc (release 13; no GPU or driver is needed) and runs with your
-rights, like any program that you start. Its kernels' PTX is executed exactly, thread by thread:
+rights, like any program that you start. What was compiled is kept, and compiled again when a file
+that it was made from changes. The kernels' PTX is executed exactly, thread by thread:
 every access is checked for bounds, alignment, initialised memory and races, and counted. At the
 end a table on stderr shows for each kernel
   instructions     of warps; one that no lane executes counts too
@@ -132,8 +137,9 @@ Examples:
   assay sim --source softmax.cu 2>&1 | less
   assay sim --json softmax.cu 2>/dev/null | python3 -m json.tool
 )");
-  command->callback(
-      [options, &action] { action = [options](const Context&) { return simulate(*options); }; });
+  command->callback([options, &action] {
+    action = [options](const Context& context) { return simulate(context, *options); };
+  });
 }
 
 }  // namespace assay::cli

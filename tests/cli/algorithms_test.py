@@ -5,15 +5,14 @@ the program.
 """
 import unittest
 
-from sim_test import CACHING_NVCC, NVCC, PROGRAMS, Case
+from sim_test import NVCC, PROGRAMS, WithNvcc
 
 ALGORITHMS = ("sort structures", "scan structures", "reduce structures", "unique structures", "find structures",
               "sort tuples", "reduce by key", "sort numbers", "segmented reduce")
 
 
 @unittest.skipUnless(NVCC, "no nvcc of release 13: the CUDA programs are not run")
-class Algorithms(Case):
-    compiler = CACHING_NVCC
+class Algorithms(WithNvcc):
     timeout = 1200
 
     def algorithms(self, *options):

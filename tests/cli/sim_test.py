@@ -27,32 +27,18 @@ def find_nvcc():
 
 NVCC = find_nvcc()
 
-# Compiles each program only once, however often it runs. The last two arguments before the sources are -o LIBRARY;
-# everything else is the key.
-CACHING_NVCC = """#!{python}
-import hashlib, os, pathlib, shutil, subprocess, sys
-nvcc, cache, args = "{nvcc}", pathlib.Path("{cache}"), sys.argv[1:]
-if "--version" in args:
-    os.execv(nvcc, [nvcc, *args])
-at = args.index("-o") + 1
-key = hashlib.sha256("\\n".join(args[:at] + args[at + 1:]).encode()).hexdigest()
-if not (cache / key).exists():
-    status = subprocess.run([nvcc, *args]).returncode
-    if status != 0:
-        sys.exit(status)
-    shutil.copy(args[at], cache / key)
-shutil.copy(cache / key, args[at])
-"""
-
-# Stands in for nvcc: C++ without CUDA.
+# Stands in for nvcc: C++ without CUDA. What it was asked for stands in a file beside it.
 GCC_AS_NVCC = """#!{python}
-import subprocess, sys
+import pathlib, subprocess, sys
 if "--version" in sys.argv:
     print("Cuda compilation tools, release {release}, V{release}.1")
     sys.exit(0)
-at = sys.argv.index("-o") + 1
-sources = [a for a in sys.argv[at + 1:] if not a.startswith("-")]
-sys.exit(subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", "-o", sys.argv[at], *sources]).returncode)
+with open(sys.argv[0] + ".log", "a") as log:
+    print(*sys.argv[1:], file=log)
+output = sys.argv[sys.argv.index("-o") + 1]
+options = [a for a in sys.argv if a in ("-c", "-MD", "-shared") or a.startswith(("-D", "-I", "-W"))]
+inputs = [a for a in sys.argv[1:] if a != output and pathlib.Path(a).suffix in (".cpp", ".cu", ".o")]
+sys.exit(subprocess.run(["g++", "-std=c++20", "-fPIC", *options, "-o", output, *inputs]).returncode)
 """
 
 
@@ -65,30 +51,28 @@ class Run:
 
 
 class Case(unittest.TestCase):
-    compiler, release, timeout = GCC_AS_NVCC, "13.0", 120
+    release, timeout = "13.0", 120
 
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-sim-test-"))
-        cls.use_compiler(cls.compiler, cls.release)
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.bin, cls.options = cls.compiler_for_all()
 
     @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
-
-    @classmethod
-    def use_compiler(cls, text, release="13.0"):
-        cls.bin = cls.folder / "bin"
-        cls.bin.mkdir(exist_ok=True)
-        (cls.folder / "cache").mkdir(exist_ok=True)
-        nvcc = cls.bin / "nvcc"
-        nvcc.write_text(text.format(python=sys.executable, nvcc=NVCC, cache=cls.folder / "cache", release=release))
+    def compiler_for_all(cls):
+        """A folder with an nvcc, and options. What the one that stands in compiles is kept apart."""
+        place = tempfile.TemporaryDirectory(prefix="assay-sim-test-nvcc-")
+        cls.addClassCleanup(place.cleanup)
+        nvcc = pathlib.Path(place.name) / "nvcc"
+        nvcc.write_text(GCC_AS_NVCC.format(python=sys.executable, release=cls.release))
         nvcc.chmod(0o755)
+        return nvcc.parent, ["--cache", nvcc.parent / "cache"]
 
     def sim(self, *args):
         env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", TMPDIR=str(self.folder))
-        done = subprocess.run([ASSAY, "--root", ROOT, "sim", *map(str, args)], capture_output=True, text=True,
-                              timeout=self.timeout, env=env)
+        done = subprocess.run([ASSAY, "--root", ROOT, "sim", *map(str, [*self.options, *args])], capture_output=True,
+                              text=True, timeout=self.timeout, env=env)
         run = Run(done)
         run.description = f"{args}\nstatus {run.status}\n{run.out}\n{run.err}"
         return run
@@ -224,6 +208,48 @@ class Programs(Case):
             self.assertIn(word, run.out)
 
 
+class Kept(Case):
+    """What was compiled is not compiled again."""
+
+    def setUp(self):
+        self.log = self.bin / "nvcc.log"
+        self.log.unlink(missing_ok=True)
+
+    def compiled(self, *args, status):
+        """The sources that were compiled for a run of the program, by name."""
+        before = len(self.log.read_text().splitlines()) if self.log.exists() else 0
+        self.assertRun(self.sim(*args), status)
+        lines = [line.split() for line in self.log.read_text().splitlines()[before:]]
+        return [pathlib.Path(word).name for words in lines if "-c" in words for word in words if word.endswith(".cpp")]
+
+    def test_until_a_file_or_an_option_changes(self):
+        self.write("answer.h", "const int answer = ANSWER;\n")
+        main = self.write("main.cpp", "int part(); int main() { return part(); }\n")
+        part = self.write("part.cpp", '#include "answer.h"\nint part() { return answer; }\n')
+        program = ["--nvcc-flag=-DANSWER=7", main, part]
+        self.assertEqual(self.compiled(*program, status=7), ["main.cpp", "part.cpp"])
+        self.assertEqual(self.compiled(*program, status=7), [])
+        self.assertEqual(self.compiled("--seed", 3, *program, status=7), [])
+        self.write("answer.h", "const int answer = ANSWER + 1;\n")
+        self.assertEqual(self.compiled(*program, status=8), ["part.cpp"])
+        self.assertEqual(self.compiled(*program, status=8), [])
+        self.assertEqual(self.compiled("--nvcc-flag=-DANSWER=9", main, part, status=10), ["main.cpp", "part.cpp"])
+        self.write("answer.h", "const int answer = ANSWER;\n")  # as at first
+        self.assertEqual(self.compiled(*program, status=7), ["part.cpp"])
+
+    def test_what_warns_warns_again(self):
+        warns = self.write("warns.cpp", "int main() { int unused; return 3; }\n")
+        for _ in range(2):
+            self.assertEqual(self.compiled("--nvcc-flag=-Wall", warns, status=3), ["warns.cpp"])
+        self.assertIn("unused variable", self.sim("--nvcc-flag=-Wall", warns).err)
+
+    def test_not_where_the_folder_is_another(self):
+        plain = self.write("plain.cpp", "int main() { return 4; }\n")
+        self.assertEqual(self.compiled(plain, status=4), ["plain.cpp"])
+        self.options = ["--cache", self.bin / "other"]
+        self.assertEqual(self.compiled(plain, status=4), ["plain.cpp"])
+
+
 class OldCompiler(Case):
     release = "12.4"
 
@@ -242,10 +268,16 @@ class NoCompiler(unittest.TestCase):
         self.assertIn("no nvcc in PATH", done.stderr)
 
 
-@unittest.skipUnless(NVCC, "no nvcc of release 13: the CUDA programs are not run")
-class Cuda(Case):
-    compiler = CACHING_NVCC
+class WithNvcc(Case):
+    """Programs that nvcc compiles once, for all runs of the tests: they are kept where assay keeps what it compiles."""
 
+    @classmethod
+    def compiler_for_all(cls):
+        return NVCC.parent, []
+
+
+@unittest.skipUnless(NVCC, "no nvcc of release 13: the CUDA programs are not run")
+class Cuda(WithNvcc):
     def kernel(self, report, part):
         [found] = [k for k in report["kernels"] if part in k["name"]]
         return found
