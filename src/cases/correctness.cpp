@@ -48,7 +48,7 @@ class CorrectnessRun {
   std::vector<CaseResult> run(bool stop_at_failure) {
     std::vector<CaseResult> results(cases_.size());
     bool stopped = false;
-    for (const std::size_t i : shuffled_order()) {
+    for (const std::size_t i : order(!stop_at_failure)) {
       if (stopped) {
         results[i] = not_run(cases_[i], Verdict::skipped, "not attempted: another case failed");
         continue;
@@ -77,11 +77,13 @@ class CorrectnessRun {
     return most;
   }
 
-  std::vector<std::size_t> shuffled_order() const {
+  std::vector<std::size_t> order(bool shuffled) const {
     std::vector<std::size_t> order(cases_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    Random random(derive(run_seed_, "order"));
-    shuffle(order, random);
+    if (shuffled) {
+      Random random(derive(run_seed_, "order"));
+      shuffle(order, random);
+    }
     return order;
   }
 

@@ -20,7 +20,7 @@ struct CaseFilter {
   bool exclusive = false;            // of the untimed cases, only those that run alone
   std::vector<std::string> named{};  // not empty: only these cases
   bool and_correctness = false;      // also every listed (not drawn) correctness case
-  bool stop_at_failure = false;      // skip the cases after the first failure
+  bool stop_at_failure = false;      // in the spec's order; skip the cases after the first failure
 
   bool takes(const CaseSpec&) const;
 };
@@ -32,7 +32,7 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
                         const std::string& case_name);
 std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round);
 
-// Runs the cases in an order shuffled by the seed, in one worker for as long as it lives. A
+// Runs the cases in an order shuffled by the seed unless the filter says otherwise, in one worker for as long as it lives. A
 // resource case starts a fresh worker, because memory retained by earlier calls would hide the
 // growth. A deterministic case runs in two fresh workers; the second places the buffers elsewhere.
 // A case that kills the worker costs only itself. Every case gets a result, in spec order. If a

@@ -77,10 +77,10 @@ BuildResult MutantBench::build(const std::vector<SourceFile>& sources) const {
   return world_.compile(request);
 }
 
-// Runs one case at a time, so that each has its own account of the seconds spent in the answer.
-// Drops cases it does not support.
+// Runs one case at a time, so that each has its own account. Drops cases that the answer does not
+// support. Sorts the others by how long they take: most mutants fail a short one.
 void MutantBench::take_times() {
-  std::vector<CaseSpec> supported;
+  std::vector<std::pair<double, CaseSpec>> supported;
   for (CaseSpec& c : spec_.cases) {
     cases::TimeAccount account;
     const std::vector<CaseResult> results = cases::run_correctness(
@@ -96,9 +96,11 @@ void MutantBench::take_times() {
     }
     if (std::ranges::any_of(results, &is_unsupported)) continue;
     c.time_limit_s = std::min(c.time_limit_s, std::max(kLeastSeconds, kTimes * account.submission));
-    supported.push_back(std::move(c));
+    supported.emplace_back(account.submission + account.reference, std::move(c));
   }
-  spec_.cases = std::move(supported);
+  std::ranges::stable_sort(supported, {}, &std::pair<double, CaseSpec>::first);
+  spec_.cases.clear();
+  for (auto& [seconds, c] : supported) spec_.cases.push_back(std::move(c));
 }
 
 mutate::Result MutantBench::run(const mutate::Mutation& mutation,

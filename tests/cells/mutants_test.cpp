@@ -20,6 +20,8 @@ namespace {
 using mutate::Fate;
 using testing::Answer;
 using testing::case_spec;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 const std::string kRight = "x = a + 1;";
@@ -91,6 +93,15 @@ TEST_F(MutantsTest, StopAtTheFirstFailure) {
   };
   EXPECT_EQ(run("x = a - 1;").fate, Fate::killed);
   EXPECT_EQ(world_.entries("run ").size(), 1u);
+}
+
+TEST_F(MutantsTest, RunTheShortCasesFirst) {
+  behaviour_ = [](const std::string& code, const std::string& name) {
+    if (code != kRight && name == "two") return testing::wrong();
+    return testing::taking(name == "one" ? 20 : name == "two" ? 10 : name == "three" ? 5 : 30);
+  };
+  EXPECT_EQ(run("x = a - 1;").case_name, "two");
+  EXPECT_THAT(world_.entries("run "), ElementsAre(EndsWith(" three"), EndsWith(" two")));
 }
 
 TEST_F(MutantsTest, SurviveCasesOfTimeAndMemory) {
