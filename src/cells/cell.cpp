@@ -345,7 +345,7 @@ std::vector<SharedBuild> CellRunner::baseline_builds(const ChallengeSpec& spec, 
 }
 
 std::vector<SharedBuild> CellRunner::shared_builds(const ChallengeSpec& spec, bool own_tests) {
-  const Language language = options_.driver.empty() ? Language::cpp : Language::cuda;
+  const Language language = options_.gpu ? Language::cuda : Language::cpp;
   std::vector<SharedBuild> builds = baseline_builds(spec, language);
   if (!own_tests || !tries_own_tests()) return builds;
   if (language == Language::cuda && !has_tests_in_cuda(spec)) return builds;

@@ -41,7 +41,7 @@ class CellRunner {
   // one by one; cell.faults then says so. check() builds and runs the untimed cases; on the
   // simulated GPU, all cases. The timed cases then hold the work of the submission's kernels and,
   // if the challenge has them, that of naive.cu and par.cu on an input drawn the same way. On a
-  // real GPU the options name its driver.
+  // real GPU, that of the options.
   CellResult check(const ChallengeSpec&, const Submission&);
   bool tries_own_tests() const;  // false in a partial run
   // On up to `jobs` threads.
@@ -51,8 +51,8 @@ class CellRunner {
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
   // The builds that timed submissions to one challenge share: the baselines and, with own_tests,
-  // the implementations on which own tests run. In CUDA if the options name the driver of a real
-  // GPU, else in C++. The first user builds them; building them in advance spares that wait. They
+  // the implementations on which own tests run. In CUDA if the options name a real GPU,
+  // else in C++. The first user builds them; building them in advance spares that wait. They
   // may run in any order and concurrently; the spec must outlive them.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
   // Of these, only naive and par, in that language.

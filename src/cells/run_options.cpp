@@ -31,7 +31,7 @@ processes::WorkerSettings gpu_settings(const cases::World& world, const RunOptio
                                        const ChallengeSpec& spec,
                                        const std::filesystem::path& library) {
   processes::WorkerSettings settings = simulator_settings(world, options, spec, library);
-  settings.device->driver = options.driver;
+  settings.device->gpu = options.gpu;
   return settings;
 }
 

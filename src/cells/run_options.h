@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <optional>
 
 #include "assay/case.h"
 #include "cases/correctness.h"
@@ -16,8 +16,7 @@ struct RunOptions {
   std::uint64_t seed = 0;
   cases::CaseFilter filter;
   unsigned simulator_threads = 1;  // of each simulated device
-  // Path or name of the CUDA driver library, if submissions on Device::cuda are measured.
-  std::string driver{};
+  std::optional<processes::RealGpu> gpu{};  // where submissions on Device::cuda are measured
 };
 
 // Settings of a worker for a C++ library, and for a CUDA one on the simulated or the real GPU.

@@ -143,11 +143,14 @@ void examine_cuda(Builder& builder, std::vector<Diagnosis>& findings) {
 }
 
 // A missing GPU is no problem: CUDA submissions can be graded on the simulator.
-void examine_gpu(const GpuLibraries& libraries, const std::string& nvcc,
-                 std::vector<Diagnosis>& findings) {
+void examine_gpus(const GpuChoice& choice, const std::string& nvcc,
+                  std::vector<Diagnosis>& findings) {
   try {
-    const GpuMachine machine = processes::find_gpu(libraries.driver, libraries.management);
-    std::ranges::move(gpu_diagnosis(machine, nvcc, ::geteuid() == 0), std::back_inserter(findings));
+    for (const processes::RealGpu& gpu : chosen_gpus(choice)) {
+      const GpuMachine machine = processes::find_gpu(gpu, choice.management);
+      std::ranges::move(gpu_diagnosis(machine, nvcc, ::geteuid() == 0),
+                        std::back_inserter(findings));
+    }
   } catch (const Error& e) {
     findings.push_back({"GPU", e.what()});
   }
@@ -203,7 +206,7 @@ void print_text(const std::vector<Diagnosis>& findings) {
   }
 }
 
-int execute(const Context& context, const HarnessOptions& options, const GpuLibraries& libraries,
+int execute(const Context& context, const HarnessOptions& options, const GpuChoice& gpus,
             bool json) {
   std::vector<Diagnosis> findings;
   const sandbox::TierReport tier = sandbox::find_tier(sandbox::worker_image_fd());
@@ -211,7 +214,7 @@ int execute(const Context& context, const HarnessOptions& options, const GpuLibr
   examine_memory(findings);
   const std::string nvcc = examine_builder(context, tier.tier, options, findings);
   examine_machine(findings);
-  examine_gpu(libraries, nvcc, findings);
+  examine_gpus(gpus, nvcc, findings);
   check_stop();  // a stop request also kills what was tried
   if (json) {
     print_json(findings);
@@ -243,13 +246,13 @@ Examples:
 )");
   auto json = std::make_shared<bool>(false);
   auto options = std::make_shared<HarnessOptions>();
-  auto libraries = std::make_shared<GpuLibraries>();
+  auto gpus = std::make_shared<GpuChoice>();
   command->add_flag("--json", *json, "print JSON");
-  add_gpu_libraries(*command, *libraries);
+  add_gpu_choice(*command, *gpus, true);
   add_cache_options(*command, *options);
-  command->callback([&action, json, options, libraries] {
-    action = [json, options, libraries](const Context& context) {
-      return execute(context, *options, *libraries, *json);
+  command->callback([&action, json, options, gpus] {
+    action = [json, options, gpus](const Context& context) {
+      return execute(context, *options, *gpus, *json);
     };
   });
 }

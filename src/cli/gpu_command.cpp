@@ -41,7 +41,7 @@ struct GpuCommand {
   HarnessOptions harness;
   std::vector<std::string> challenges, models;
   std::string submissions, sizes = "full", gpu, only, json;
-  GpuLibraries libraries;
+  GpuChoice choice;
   std::optional<std::uint64_t> seed;
   bool quick = false, few = false, no_time = false, no_check = false, model = false;
   std::size_t jobs = 0;
@@ -74,12 +74,13 @@ class OnGpu {
   OnGpu(const Context& context, const GpuCommand& c)
       : c_(c),
         harness_(set_up(context, c.harness)),
-        world_(world_of_gpu(harness_, c.libraries, c.gpu)),
-        machine_(*harness_.machine.gpu),
+        place_(place_on(Device::cuda, harness_, c.choice, c.gpu)),
+        world_(place_.world),
+        machine_(*place_.machine),
         sheet_(gpu_named(harness_.gpu)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()),
                  cases::CaseFilter{.quick = c.quick, .only = c.only}, simulator_threads(1),
-                 c.libraries.driver},
+                 place_.gpu},
         baselines_(world_, options_, account_) {
     const cases::Sizes sizes = c.sizes == "sim" ? cases::Sizes::simulated : cases::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
@@ -377,7 +378,8 @@ class OnGpu {
 
   const GpuCommand& c_;
   Harness harness_;
-  cases::World world_;
+  const Place place_;
+  const cases::World& world_;
   const GpuMachine& machine_;
   const Gpu& sheet_;
   cells::RunOptions options_;
@@ -427,7 +429,7 @@ Examples:
   command->add_flag("--modelled", c->model, "also the simulator's model of each timed case");
   command->add_option("--gpu", c->gpu, "the data sheet for floor and model (default: by its name)")
       ->check(CLI::IsMember(gpu_names()));
-  add_gpu_libraries(*command, c->libraries);
+  add_gpu_choice(*command, c->choice);
   command->add_option("--json", c->json, "write everything to this file");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
   command->add_option("--jobs", c->jobs, "checks side by side")

@@ -28,7 +28,7 @@ struct GradeCommand {
   OutsideOptions outside;
   std::string gpu = kDefaultGpu;
   bool gpu_given = false;
-  GpuLibraries libraries;
+  GpuChoice gpus;
   std::vector<std::string> stages;
   std::optional<std::uint64_t> seed;
   bool json = false, quick = false;
@@ -60,15 +60,14 @@ int grade_answer(const Context& context, const GradeCommand& c) {
   Harness harness = set_up(context, c.harness, Trial::later);
   if (answer.language == Language::cuda && !harness.builder->cuda_toolkit())
     throw Error(fmt::format("{}; it is looked for in PATH, CUDA_HOME and ASSAY_NVCC", kNoToolkit));
-  const bool on_real_gpu = answer.device() == Device::cuda;
   harness.gpu = c.gpu;
-  cases::World world = world_on(answer.device(), harness, c.libraries, c.gpu_given ? c.gpu : "");
+  Place place = place_on(answer.device(), harness, c.gpus, c.gpu_given ? c.gpu : "");
   const cases::CaseFilter filter{.quick = c.quick};
-  cells::CellRunner runner(std::move(world), {.tier = harness.tier.tier,
-                                              .seed = c.seed.value_or(random_seed()),
-                                              .filter = filter,
-                                              .simulator_threads = simulator_threads(1),
-                                              .driver = on_real_gpu ? c.libraries.driver : ""});
+  cells::CellRunner runner(std::move(place.world), {.tier = harness.tier.tier,
+                                                    .seed = c.seed.value_or(random_seed()),
+                                                    .filter = filter,
+                                                    .simulator_threads = simulator_threads(1),
+                                                    .gpu = place.gpu});
   check::RunnerStages steps(runner, outside.spec, answer, filter,
                             static_cast<std::size_t>(available_cores()));
   const std::vector<check::Stage> stages = stages_from(c.stages);
@@ -128,7 +127,7 @@ Examples:
 )");
   auto c = std::make_shared<GradeCommand>();
   add_outside_options(*command, c->outside, true);
-  add_gpu_libraries(*command, c->libraries);
+  add_gpu_choice(*command, c->gpus);
   command->add_flag("--json", c->json, "the grade as JSON");
   command
       ->add_option("--stages", c->stages,

@@ -1,7 +1,9 @@
-// Setup for commands that measure on the machine's real GPU.
+// Setup for commands that measure on the machine's real GPUs.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cases/world.h"
 #include "cli/harness.h"
@@ -9,20 +11,34 @@
 
 namespace assay::cli {
 
-// Paths or names.
-struct GpuLibraries {
+// Which real GPUs to use, and NVIDIA's libraries (paths or names).
+struct GpuChoice {
   std::string driver = processes::kCudaDriver, management = processes::kManagement;
+  std::string gpus{};  // "0,1": indices as nvidia-smi numbers them, or UUIDs; "": see chosen_gpus()
 };
 
-// Declares --driver and --management.
-void add_gpu_libraries(CLI::App&, GpuLibraries&);
+// Declares --driver, --management and --gpus; with `several` as one that takes a list.
+void add_gpu_choice(CLI::App&, GpuChoice&, bool several = false);
 
-// The world for measurements on the device: the real one, or world_of_gpu().
-cases::World world_on(Device, Harness&, const GpuLibraries&, const std::string& sheet);
+// The GPUs that --gpus names, or else the first that CUDA_VISIBLE_DEVICES leaves visible. Throws
+// Error if --gpus is no such list, names a GPU twice, or if CUDA_VISIBLE_DEVICES hides all.
+std::vector<processes::RealGpu> chosen_gpus(const GpuChoice&);
 
-// The world of Device::cuda: its roofline is the GPU's, with copies as measured now and arithmetic
-// from the data sheet `sheet`; "" selects the sheet by the GPU's name. Records the GPU in the
-// harness's machine. Throws Error if there is no GPU, data sheet or compiler.
-cases::World world_of_gpu(Harness&, const GpuLibraries&, const std::string& sheet);
+// Where cells are measured: a GPU, or the processor.
+struct Place {
+  cases::World world;
+  std::optional<processes::RealGpu> gpu{};  // on Device::cuda only, as is its description
+  std::optional<GpuMachine> machine{};
+};
+
+// The chosen GPU on Device::cuda, else the processor; a GPU is recorded in the harness's machine.
+// The roofline of a GPU's world comes from copies measured now and from the data sheet `sheet`; ""
+// selects the sheet by the GPU's name. Throws Error if several GPUs are chosen, if one cannot be
+// used, and if there is no data sheet or compiler.
+Place place_on(Device, Harness&, const GpuChoice&, const std::string& sheet);
+
+// The same for any number of GPUs, which have to be of one kind, because a board compares nothing
+// else. The harness's machine has the first.
+std::vector<Place> places_on(Device, Harness&, const GpuChoice&, const std::string& sheet);
 
 }  // namespace assay::cli

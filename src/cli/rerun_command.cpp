@@ -25,7 +25,7 @@ namespace {
 struct RerunCommand {
   HarnessOptions harness;
   std::string model, challenge, attempt, submissions, results, only, corpus, device = "auto";
-  GpuLibraries libraries;
+  GpuChoice gpus;
   std::optional<std::uint64_t> seed;
 };
 
@@ -117,26 +117,25 @@ int execute(const Context& context, const RerunCommand& c) {
   if (!c.only.empty() && find_case(specs.front(), c.only) == nullptr)
     throw Error(unknown_name("case", c.only, case_names(specs.front())));
   Harness harness = set_up(context, c.harness);
-  const bool on_real_gpu = submission.device() == Device::cuda;
-  cases::World world = world_on(submission.device(), harness, c.libraries, "");
+  Place place = place_on(submission.device(), harness, c.gpus, "");
   const std::uint64_t seed = c.seed.value_or(random_seed());
   const cells::RunOptions options{.tier = harness.tier.tier,
                                   .seed = seed,
                                   .filter = {.only = c.only},
                                   .simulator_threads = simulator_threads(1),
-                                  .driver = on_real_gpu ? c.libraries.driver : ""};
-  if (!c.only.empty()) return replay_case(std::move(world), options, c, specs.front(), submission);
+                                  .gpu = place.gpu};
+  if (!c.only.empty()) return replay_case(std::move(place.world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
   tell(store.migration());
-  cells::CellRunner runner(std::move(world), options);
+  cells::CellRunner runner(std::move(place.world), options);
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   try {
     Progress progress(1);
-    entries = run_cells(harness, runner, specs, {submission},
+    entries = run_cells(harness, {{&runner, place.machine}}, specs, {submission},
                         static_cast<std::size_t>(available_cores()), store, progress);
   } catch (const Stopped&) {
     store.finish();  // not a run that --resume could continue
@@ -173,7 +172,7 @@ Examples:
   command->add_option("CHALLENGE", c->challenge, "challenge name")->required();
   command->add_option("--attempt", c->attempt, "numbered attempt, when there are several");
   add_device_option(*command, c->device, true);
-  add_gpu_libraries(*command, c->libraries);
+  add_gpu_choice(*command, c->gpus);
   command->add_option("--case", c->only, "only this case; the board is left alone");
   command->add_option("--seed", c->seed, "seed of the run to repeat (default: random)");
   command->add_option("--submissions", c->submissions,

@@ -54,13 +54,15 @@ class Entrants {
   std::map<CellKey, AttemptRecord> records_;
 };
 
-BoardEntry graded(const Harness& harness, const ChallengeSpec& spec, CellResult cell) {
+BoardEntry graded(const Harness& harness, const std::optional<GpuMachine>& gpu,
+                  const ChallengeSpec& spec, CellResult cell) {
   BoardEntry entry;
   entry.score = grade(spec_for(cell.key.device, spec), cell, harness.gpu);
   entry.cell = std::move(cell);
   entry.assay_version = kVersion;
   entry.assay_commit = kCommit;
   entry.machine = harness.machine;
+  entry.machine.gpu = gpu;
   return entry;
 }
 
@@ -130,17 +132,17 @@ class Refuge {
 
 }  // namespace
 
-std::vector<BoardEntry> run_cells(const Harness& harness, cells::CellRunner& runner,
+std::vector<BoardEntry> run_cells(const Harness& harness, const std::vector<RunnerAt>& places,
                                   const std::vector<ChallengeSpec>& specs,
                                   const std::vector<Submission>& submissions, std::size_t jobs,
                                   store::ResultStore& store, Progress& progress) {
   std::vector<BoardEntry> entries;
   Refuge refuge;
   const Entrants entrants(submissions);
-  const auto sink = [&](CellResult cell) {
+  const auto sink = [&](CellResult cell, std::size_t place) {
     check_stop();  // a stop request also kills the worker: the result means nothing
     const ChallengeSpec& spec = spec_named(specs, cell.key.challenge);
-    entries.push_back(graded(harness, spec, std::move(cell)));
+    entries.push_back(graded(harness, places[place].gpu, spec, std::move(cell)));
     entrants.describe(entries.back());
     try {
       store.add(entries.back());
@@ -159,9 +161,12 @@ std::vector<BoardEntry> run_cells(const Harness& harness, cells::CellRunner& run
     }
     progress.finished(one_line(entries.back()));
   };
-  session::RunnerSteps steps(runner, specs);
-  session::run(planned(specs, submissions, jobs, runner.tries_own_tests(), store.board()), jobs,
-               steps, sink, [&](const std::string& activity) {
+  std::vector<cells::CellRunner*> runners;
+  for (const RunnerAt& at : places) runners.push_back(at.runner);
+  session::RunnerSteps steps(runners, specs);
+  session::run(planned(specs, submissions, std::max(jobs, runners.size()),
+                       runners.front()->tries_own_tests(), store.board()),
+               jobs, steps, sink, [&](const std::string& activity) {
                  check_stop();
                  return progress.begin(activity);
                });

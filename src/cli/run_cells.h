@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "assay/results.h"
@@ -13,11 +14,17 @@
 
 namespace assay::cli {
 
-// Checks, times, grades and stores every submission as session/session.h describes, showing each
-// cell when it is finished. Works in board order, with C++ and CUDA submissions side by side.
+// One of the places at which cells are measured.
+struct RunnerAt {
+  cells::CellRunner* runner = nullptr;
+  std::optional<GpuMachine> gpu{};  // the GPU that it measures on, for its rows
+};
+
+// Checks, times, grades and stores every submission as session/session.h describes, on all places,
+// showing each cell when it is finished. Works in board order, with C++ and CUDA submissions side by side.
 // Throws Stopped on a stop request; finished cells are stored by then. If a cell cannot be stored,
 // the Error says where it was kept instead.
-std::vector<BoardEntry> run_cells(const Harness&, cells::CellRunner&,
+std::vector<BoardEntry> run_cells(const Harness&, const std::vector<RunnerAt>&,
                                   const std::vector<ChallengeSpec>&, const std::vector<Submission>&,
                                   std::size_t jobs, store::ResultStore&, Progress&);
 

@@ -32,7 +32,7 @@ namespace {
 struct RunCommand {
   HarnessOptions harness;
   std::string submissions, results, corpus, device = "auto", gpu = kDefaultGpu;
-  GpuLibraries libraries;
+  GpuChoice gpus;
   std::string shard, costs;
   std::vector<std::string> shard_cells;  // of a resumed run: the cells assigned to its shard
   std::vector<std::string> models, challenges;
@@ -52,8 +52,9 @@ nlohmann::json remembered(const RunCommand& c) {
           {"device", c.device},
           {"march", c.harness.target},
           {"gpu", c.gpu},
-          {"driver", c.libraries.driver},
-          {"management", c.libraries.management},
+          {"driver", c.gpus.driver},
+          {"management", c.gpus.management},
+          {"gpus", c.gpus.gpus},
           {"quick", c.quick},
           {"stale", c.stale},
           {"corpus", c.corpus},
@@ -68,8 +69,9 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.device = options.value("device", c.device);
   c.harness.target = options.value("march", c.harness.target);
   c.gpu = options.value("gpu", c.gpu);
-  c.libraries.driver = options.value("driver", c.libraries.driver);
-  c.libraries.management = options.value("management", c.libraries.management);
+  c.gpus.driver = options.value("driver", c.gpus.driver);
+  c.gpus.management = options.value("management", c.gpus.management);
+  c.gpus.gpus = options.value("gpus", c.gpus.gpus);
   c.gpu_given = true;
   c.quick = options.value("quick", c.quick);
   c.stale = options.value("stale", c.stale);
@@ -251,8 +253,17 @@ cells::RunOptions run_options(const RunCommand& c, const Harness& harness,
   return {.tier = harness.tier.tier,
           .seed = c.seed.value_or(random_seed()),
           .filter = {.quick = c.quick},
-          .simulator_threads = simulator_threads(std::min(c.jobs, simulated)),
-          .driver = c.on_real_gpu() ? c.libraries.driver : ""};
+          .simulator_threads = simulator_threads(std::min(c.jobs, simulated))};
+}
+
+std::vector<std::unique_ptr<cells::CellRunner>> runners_at(std::vector<Place>& places,
+                                                           cells::RunOptions options) {
+  std::vector<std::unique_ptr<cells::CellRunner>> runners;
+  for (Place& place : places) {
+    options.gpu = place.gpu;
+    runners.push_back(std::make_unique<cells::CellRunner>(std::move(place.world), options));
+  }
+  return runners;
 }
 
 // The command that resumes this run.
@@ -335,20 +346,25 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     Harness harness = set_up(context, c.harness);
     harness.gpu = c.gpu;
     calibrate(harness.machine);
-    cases::World world = world_on(c.on_real_gpu() ? Device::cuda : Device::cpu, harness,
-                                  c.libraries, c.gpu_given ? c.gpu : "");
+    std::vector<Place> places = places_on(c.on_real_gpu() ? Device::cuda : Device::cpu, harness,
+                                          c.gpus, c.gpu_given ? c.gpu : "");
     c.gpu = harness.gpu;
     measuring.reset();
     const cells::RunOptions options = run_options(c, harness, submissions);
-    cells::CellRunner runner(std::move(world), options);
+    const std::vector<std::unique_ptr<cells::CellRunner>> runners = runners_at(places, options);
     if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
-    if (harness.machine.gpu)
-      progress.note(fmt::format("on {}, copies at {:.3g} TB/s", harness.machine.gpu->name,
-                                harness.machine.gpu->copy_bytes_per_s * 1e-12));
-    entries = run_cells(harness, runner, specs, submissions, c.jobs, store, progress);
-    account = runner.account();
+    std::vector<RunnerAt> at;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      at.push_back({runners[i].get(), places[i].machine});
+      if (const auto& gpu = places[i].machine)
+        progress.note(fmt::format("on {}{}, copies at {:.3g} TB/s", gpu->name,
+                                  places.size() > 1 ? " at " + gpu->pci_bus_id : "",
+                                  gpu->copy_bytes_per_s * 1e-12));
+    }
+    entries = run_cells(harness, at, specs, submissions, c.jobs, store, progress);
+    for (const auto& runner : runners) account.add(runner->account());
   }
   store.finish();
   tell_account(account, steady_seconds() - start);
@@ -410,6 +426,7 @@ Examples:
   assay run -m textbook --quick         a smoke run of one model
   assay run -c CHALLENGE --device cpu   one challenge, answers in C++ only
   assay run --device cuda               answers in CUDA on this machine's GPU, cells of their own
+  assay run --device cuda --gpus 0,1    the same on two GPUs, side by side
   assay run --resume                    after Ctrl-C or a power cut
   assay run --stale                     after an update of assay or of a spec
   assay run --seed 7 --results /tmp/r   these inputs again, on a board of their own
@@ -421,7 +438,7 @@ Examples:
   command->add_option("--model,-m", c->models, "only this model; may be repeated");
   command->add_option("--challenge,-c", c->challenges, "only this challenge; may be repeated");
   add_device_option(*command, c->device, true);
-  add_gpu_libraries(*command, c->libraries);
+  add_gpu_choice(*command, c->gpus, true);
   add_gpu_option(*command, c->gpu);
   command->add_option("--results", c->results,
                       "folder of the board and runs (default: WORK/results)");

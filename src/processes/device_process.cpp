@@ -56,7 +56,8 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.limits.processes = settings.threads + 8;
   if (settings.is_real()) {
     tier = sandbox::tier_for_driver();
-    make_fit_for_driver(tier, program, {settings.driver});
+    make_fit_for_driver(tier, program, {settings.gpu->driver});
+    show_gpu(*settings.gpu, program);
   }
   process_ = sandbox::spawn(tier, program);
 }

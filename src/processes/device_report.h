@@ -11,16 +11,22 @@
 
 namespace assay::processes {
 
+// A real GPU, and the driver to reach it by.
+struct RealGpu {
+  std::string driver;  // path or name of CUDA's driver library
+  // CUDA_VISIBLE_DEVICES, an index or a UUID, and CUDA_DEVICE_ORDER; "" leaves the choice to the
+  // driver.
+  std::string visible{}, order{};
+};
+
 struct DeviceSettings {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   std::uint64_t launch_limit = kInstructionLimit;  // warp instructions of one launch
   unsigned threads = 1;  // threads that simulate blocks; results do not depend on it
   int image_fd = -1;     // the program to run as the device; -1: assay's own
-  // Path or name of CUDA's driver library: the device is the real GPU behind it, and its work is
-  // measured instead of counted. "": simulated.
-  std::string driver;
+  std::optional<RealGpu> gpu;  // the device is this one, and its work is measured, not counted
 
-  bool is_real() const { return !driver.empty(); }
+  bool is_real() const { return gpu.has_value(); }
 };
 
 // What happened on the device in one or more phases.

@@ -28,11 +28,16 @@ void make_fit_for_driver(sandbox::Tier tier, sandbox::Program& program,
   program.env = {"CUDA_MODULE_LOADING=EAGER", "CUDA_CACHE_DISABLE=1"};
 }
 
-GpuMachine find_gpu(const std::string& driver, const std::string& management) {
-  return find_gpu(driver, management, sandbox::tier_for_driver());
+void show_gpu(const RealGpu& gpu, sandbox::Program& program) {
+  if (!gpu.visible.empty()) program.env.push_back("CUDA_VISIBLE_DEVICES=" + gpu.visible);
+  if (!gpu.order.empty()) program.env.push_back("CUDA_DEVICE_ORDER=" + gpu.order);
 }
 
-GpuMachine find_gpu(const std::string& driver, const std::string& management, sandbox::Tier tier) {
+GpuMachine find_gpu(const RealGpu& gpu, const std::string& management) {
+  return find_gpu(gpu, management, sandbox::tier_for_driver());
+}
+
+GpuMachine find_gpu(const RealGpu& gpu, const std::string& management, sandbox::Tier tier) {
   constexpr std::chrono::seconds kPatience{60};
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Channel text(O_NONBLOCK);
@@ -40,15 +45,17 @@ GpuMachine find_gpu(const std::string& driver, const std::string& management, sa
   program.exec_fd = sandbox::device_image_fd();
   program.argv = {"device", "--describe"};
   program.fds = {null.get(), text.theirs(), text.theirs()};
-  make_fit_for_driver(tier, program, {driver, management});
+  make_fit_for_driver(tier, program, {gpu.driver, management});
+  show_gpu(gpu, program);
   sandbox::Process process = sandbox::spawn(tier, program);
   const auto exit = process.wait(kPatience);
   std::string said;
   text.take(said, 4096);
   if (!exit || exit->status != 0) {
     const std::string why = exit ? printable(said, 3) : "the driver does not answer";
-    throw Error(fmt::format("no GPU can be used: {}{}", why.empty() ? "its process ended" : why,
-                            sandbox::driver_hint(tier)));
+    throw Error(fmt::format("{} can be used: {}{}",
+                            gpu.visible.empty() ? "no GPU" : fmt::format("no GPU '{}'", gpu.visible),
+                            why.empty() ? "its process ended" : why, sandbox::driver_hint(tier)));
   }
   const nlohmann::json found = parse_json(said, "what the GPU's process says");
   GpuMachine machine;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "processes/device_report.h"
 #include "sandbox/sandbox.h"
 
 namespace assay::processes {
@@ -19,9 +20,12 @@ inline constexpr const char *kCudaDriver = "libcuda.so.1", *kManagement = "libnv
 void make_fit_for_driver(sandbox::Tier, sandbox::Program&,
                          const std::vector<std::string>& libraries);
 
-// `driver` is the path or name of CUDA's driver library, `management` that of NVIDIA's management
-// library, which may be missing. Throws an Error that says why there is no usable GPU.
-GpuMachine find_gpu(const std::string& driver, const std::string& management);
-GpuMachine find_gpu(const std::string& driver, const std::string& management, sandbox::Tier);
+// Has the driver in that program use this GPU.
+void show_gpu(const RealGpu&, sandbox::Program&);
+
+// `management` is the path or name of NVIDIA's management library, which may be missing. Throws an
+// Error that says why the GPU cannot be used.
+GpuMachine find_gpu(const RealGpu&, const std::string& management);
+GpuMachine find_gpu(const RealGpu&, const std::string& management, sandbox::Tier);
 
 }  // namespace assay::processes

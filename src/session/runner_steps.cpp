@@ -9,25 +9,25 @@ namespace assay::session {
 std::vector<cells::SharedBuild> RunnerSteps::builds_for(const std::string& challenge,
                                                         bool own_tests) {
   std::vector<cells::SharedBuild> builds =
-      runner_.shared_builds(spec_named(specs_, challenge), own_tests);
+      runners_.front()->shared_builds(spec_named(specs_, challenge), own_tests);
   for (cells::SharedBuild& build : builds) build.name = challenge + ": " + build.name;
   return builds;
 }
 
-CellResult RunnerSteps::check(const Submission& submission) {
-  return runner_.check(spec_named(specs_, submission.challenge), submission);
+CellResult RunnerSteps::check(const Submission& submission, std::size_t place) {
+  return runners_[place]->check(spec_named(specs_, submission.challenge), submission);
 }
 
 void RunnerSteps::run_own_tests(const Submission& submission, CellResult& cell, std::size_t jobs) {
-  runner_.run_own_tests(spec_named(specs_, submission.challenge), submission, cell, jobs);
+  runners_.front()->run_own_tests(spec_named(specs_, submission.challenge), submission, cell, jobs);
 }
 
-void RunnerSteps::time_together(std::span<CellResult> cells) {
-  runner_.time_together(spec_named(specs_, cells.front().key.challenge), cells);
+void RunnerSteps::time_together(std::span<CellResult> cells, std::size_t place) {
+  runners_[place]->time_together(spec_named(specs_, cells.front().key.challenge), cells);
 }
 
-void RunnerSteps::run_exclusive(CellResult& cell) {
-  runner_.run_exclusive(spec_named(specs_, cell.key.challenge), cell);
+void RunnerSteps::run_exclusive(CellResult& cell, std::size_t place) {
+  runners_[place]->run_exclusive(spec_named(specs_, cell.key.challenge), cell);
 }
 
 double expected_seconds(const Scoreboard& board, const Submission& submission,

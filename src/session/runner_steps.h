@@ -1,7 +1,8 @@
-// A session's steps, implemented by a CellRunner.
+// A session's steps, implemented by CellRunners.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cells/cell.h"
@@ -11,18 +12,20 @@ namespace assay::session {
 
 class RunnerSteps final : public Steps {
  public:
-  // Both must outlive it. `specs` must hold every challenge that is asked about.
-  RunnerSteps(cells::CellRunner& runner, const std::vector<ChallengeSpec>& specs)
-      : runner_(runner), specs_(specs) {}
+  // The runners of the places; at least one. They and the specs must outlive it. `specs` must hold
+  // every challenge that is asked about.
+  RunnerSteps(std::vector<cells::CellRunner*> runners, const std::vector<ChallengeSpec>& specs)
+      : runners_(std::move(runners)), specs_(specs) {}
 
   std::vector<cells::SharedBuild> builds_for(const std::string& challenge, bool own_tests) override;
-  CellResult check(const Submission&) override;
+  std::size_t places() const override { return runners_.size(); }
+  CellResult check(const Submission&, std::size_t place) override;
   void run_own_tests(const Submission&, CellResult&, std::size_t jobs) override;
-  void time_together(std::span<CellResult>) override;
-  void run_exclusive(CellResult&) override;
+  void time_together(std::span<CellResult>, std::size_t place) override;
+  void run_exclusive(CellResult&, std::size_t place) override;
 
  private:
-  cells::CellRunner& runner_;
+  std::vector<cells::CellRunner*> runners_;
   const std::vector<ChallengeSpec>& specs_;
 };
 

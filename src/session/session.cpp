@@ -22,9 +22,9 @@ class Run {
 
   void simulate(const std::vector<const Submission*>& submissions) {
     for_each_job(submissions.size(), jobs_, [&](std::size_t i) {
-      CellResult cell = check(*submissions[i]);
+      CellResult cell = check(*submissions[i], 0);
       run_own_tests(*submissions[i], cell, submissions.size() == 1 ? jobs_ : 1);
-      finish(std::move(cell));
+      finish(std::move(cell), 0);
     });
   }
 
@@ -36,7 +36,10 @@ class Run {
       for (std::size_t i = 0; i < groups[g].size(); ++i)
         run_own_tests(*groups[g][i], cells[g][i], jobs_);
     }
-    for (std::vector<CellResult>& group : cells) time(group);
+    const std::size_t places = steps_.places();
+    for_each_job(places, places, [&](std::size_t place) {
+      for (std::size_t g = place; g < cells.size(); g += places) time(cells[g], place);
+    });
   }
 
  private:
@@ -50,10 +53,10 @@ class Run {
     }
   }
 
-  CellResult check(const Submission& submission) {
+  CellResult check(const Submission& submission, std::size_t place) {
     CellResult cell;
     const Activity activity = watcher_("checking " + to_string(key_of(submission)));
-    guarded(cell, [&] { cell = steps_.check(submission); });
+    guarded(cell, [&] { cell = steps_.check(submission, place); });
     cell.key = key_of(submission);
     return cell;
   }
@@ -68,7 +71,7 @@ class Run {
     std::vector<std::function<void()>> work;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (std::size_t i = 0; i < groups[g].size(); ++i)
-        work.emplace_back([&, g, i] { cells[g][i] = check(*groups[g][i]); });
+        work.emplace_back([&, g, i] { cells[g][i] = check(*groups[g][i], g % steps_.places()); });
     }
     for (const Group& group : groups) add_builds(group, work);
     for_each_job(work.size(), jobs_, [&](std::size_t i) { work[i](); });
@@ -111,14 +114,14 @@ class Run {
     return std::exchange(faults_[challenge], {});
   }
 
-  void time(std::vector<CellResult>& cells) {
+  void time(std::vector<CellResult>& cells, std::size_t place) {
     {
       const std::string names = cells.size() == 1 ? to_string(cells.front().key)
                                                   : fmt::format("{} answers to {}", cells.size(),
                                                                 cells.front().key.challenge);
       const Activity activity = watcher_("timing " + names);
       try {
-        steps_.time_together(cells);
+        steps_.time_together(cells, place);
       } catch (const std::exception& fault) {
         for (CellResult& cell : cells) cases::end_with_fault(cell, fault);
       }
@@ -126,15 +129,15 @@ class Run {
     for (CellResult& cell : cells) {
       {
         const Activity activity = watcher_("timing " + to_string(cell.key));
-        guarded(cell, [&] { steps_.run_exclusive(cell); });
+        guarded(cell, [&] { steps_.run_exclusive(cell, place); });
       }
-      finish(std::move(cell));
+      finish(std::move(cell), place);
     }
   }
 
-  void finish(CellResult cell) {
+  void finish(CellResult cell, std::size_t place) {
     const std::lock_guard lock(sink_mutex_);
-    sink_(std::move(cell));
+    sink_(std::move(cell), place);
   }
 
   const std::size_t jobs_;

@@ -6,6 +6,9 @@
 // its challenge's shared builds are made, its own tests are tried, and it is timed. The first two
 // stages use all jobs; timing has the machine to itself. Shared builds of a challenge are made when
 // its turn comes.
+//
+// On real GPUs there may be several places to measure at. The groups of a batch are dealt to them,
+// and each place times its groups one after the other, beside the other places.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +34,22 @@ class Steps {
   virtual std::vector<cells::SharedBuild> builds_for(const std::string& challenge,
                                                      bool own_tests) = 0;
 
+  // How many groups can be timed at the same time. A place is a number below that.
+  virtual std::size_t places() const { return 1; }
+
   // Builds the submission and runs its untimed cases; on the simulated GPU, all cases.
-  virtual CellResult check(const Submission&) = 0;
+  virtual CellResult check(const Submission&, std::size_t place) = 0;
   // On up to `jobs` threads.
   virtual void run_own_tests(const Submission&, CellResult&, std::size_t jobs) = 0;
-  // Answers to one challenge, in common rounds. Nothing else runs at the same time.
-  virtual void time_together(std::span<CellResult>) = 0;
-  virtual void run_exclusive(CellResult&) = 0;
+  // Answers to one challenge, in common rounds, at the place that checked them. Nothing else runs
+  // there at the same time.
+  virtual void time_together(std::span<CellResult>, std::size_t place) = 0;
+  virtual void run_exclusive(CellResult&, std::size_t place) = 0;
 };
 
-// Receives finished cells, each once, one call at a time. An exception from it ends the run.
-using Sink = std::function<void(CellResult)>;
+// Receives finished cells and where each was measured, each once, one call at a time. An exception
+// from it ends the run.
+using Sink = std::function<void(CellResult, std::size_t place)>;
 
 // Called with what is being done, from several threads at once. The activity lasts as long as the
 // returned object.

@@ -85,7 +85,7 @@ class GpuTimingTest : public TimingTest {
     };
     processes::WorkerSettings settings;
     settings.spec = &spec_;
-    settings.device.emplace().driver = "the driver";
+    settings.device.emplace().gpu = processes::RealGpu{"the driver"};
     TimeAccount account;
     return run_timed({world, world_.challenge, settings, 7, account}, spec_.cases[0],
                      {"naive", "par"}, std::vector<std::filesystem::path>{"a"}, false)

@@ -434,10 +434,11 @@ class RealGpuCellTest : public CellTest {
     world.make_worker = [this, usual = world.make_worker](
                             const processes::WorkerSettings& settings, processes::Arena& input,
                             std::size_t bytes, processes::Arena* device) {
-      drivers_.push_back(settings.device ? settings.device->driver : "none");
+      drivers_.push_back(settings.device && settings.device->gpu ? settings.device->gpu->driver
+                                                                 : "none");
       return usual(settings, input, bytes, device);
     };
-    CellRunner runner(world, {.tier = {}, .seed = 7, .filter = {}, .driver = "the driver"});
+    CellRunner runner(world, {.tier = {}, .seed = 7, .filter = {}, .gpu = processes::RealGpu{"the driver"}});
     Submission answer = submission("a", Language::cuda);
     answer.on_real_gpu = true;
     CellResult cell = runner.check(spec_, answer);

@@ -3,6 +3,7 @@
 Usage: gpu_test.py ASSAY ROOT DRIVER MANAGEMENT [unittest arguments]. Uses only the standard library.
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -178,6 +179,57 @@ class Graded(unittest.TestCase):
         stages = {s["name"]: s["status"] for s in grade["stages"]}
         self.assertEqual((stages["all"], stages["findings"], stages["time"]), ("passed", "not_run", "passed"))
         self.assertIsNotNone(grade["log_speed_over_par"])
+
+    def test_several_gpus_measure_side_by_side(self):
+        # The first answer goes alone; then the GPUs get an answer each, for those are to different challenges.
+        submissions, results = self.folder / "three", self.folder / "of_two_gpus"
+        other = "fused_softmax_topk"
+        for model, challenge in (("one", CHALLENGE), ("two", CHALLENGE), ("two", other)):
+            answer = submissions / model / challenge / "submission.cu"
+            answer.parent.mkdir(parents=True)
+            answer.write_text((ROOT / "submissions" / "tuned" / challenge / "submission.cu").read_text())
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--device", "cuda", "--driver", DRIVER, "--management", MANAGEMENT,
+             "--gpus", "0,1", "--quick", "--seed", "5", "--submissions", submissions, "--results", results],
+            capture_output=True, text=True, timeout=900)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for bus in ("0000:3b:00.0", "0000:5e:00.0"):
+            self.assertIn(f"on Simulated H200 at {bus}, copies at", done.stderr)
+        board = json.loads((results / "scoreboard.json").read_text())
+        entries = {(e["cell"]["model"], e["cell"]["challenge"]): e for e in board["entries"]}
+        self.assertEqual({e["score"]["verdict"] for e in entries.values()}, {"OK"})
+        measured_on = {key: board["machines"][e["machine"]]["gpu"]["pci_bus_id"] for key, e in entries.items()}
+        self.assertEqual(measured_on, {("one", CHALLENGE): "0000:3b:00.0", ("two", other): "0000:3b:00.0",
+                                       ("two", CHALLENGE): "0000:5e:00.0"})
+
+    def test_the_gpu_that_the_environment_leaves_visible_is_used(self):
+        answer = self.folder / "submissions" / "one" / CHALLENGE / "submission.cu"
+        command = [ASSAY, "--root", ROOT, "grade", answer, "-c", CHALLENGE, "--device", "cuda", "--driver", DRIVER,
+                   "--management", MANAGEMENT, "--stages", "build,core", "--json"]
+
+        def graded(*arguments, **environment):
+            return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=600,
+                                  env={**os.environ, **environment})
+
+        done = graded(CUDA_VISIBLE_DEVICES="2,0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["machine"]["gpu"], "Simulated H100")
+        done = graded(CUDA_VISIBLE_DEVICES="7")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no GPU '7' can be used", done.stderr)
+        done = graded("--gpus", "0,1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--gpus 0,1 names several GPUs: this command uses one", done.stderr)
+
+    def test_gpus_of_different_kinds_are_refused(self):
+        results = self.folder / "of_two_kinds"
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--device", "cuda", "--driver", DRIVER, "--gpus", "0,2",
+             "--submissions", self.folder / "submissions", "--results", results],
+            capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'0' is Simulated H200 and '2' is Simulated H100", done.stderr)
+        self.assertFalse((results / "scoreboard.json").exists())
 
     def test_without_a_gpu_nothing_is_stored(self):
         results = self.folder / "nothing"

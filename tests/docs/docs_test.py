@@ -167,6 +167,11 @@ COMMANDS = {
         "build/assay run --device cuda": Run(
             ON_DOUBLE.replace(" gpu ", " run --device cuda ", 1) + "-m tuned -c layer_norm_backward --quick --results "
             "$TMP/cuda | grep 'tuned  layer_norm_backward (cuda)'", needs="nvcc"),
+        "build/assay run --device cuda --gpus 0,1": Run(
+            ON_DOUBLE.replace(" gpu ", " run --device cuda --gpus 0,1 ", 1) + "-m tuned -c layer_norm_backward --quick "
+            "--results $TMP/cuda2 2>&1 | grep 'on Simulated H200 at 0000:5e:00.0'", needs="nvcc"),
+        "build/assay gpu --gpus 1 -c layer_norm_backward": Run(
+            ON_DOUBLE + "--gpus 1 -c layer_norm_backward --no-time --case basic", needs="nvcc"),
         "build/assay show tuned layer_norm_backward --device cuda": Run(),
         "build/assay grade answer.cu -c kv_cache --device cuda --json": Run(
             ON_DOUBLE.replace(" gpu ", " grade --device cuda ", 1) +

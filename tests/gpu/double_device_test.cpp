@@ -1,5 +1,7 @@
 // The double's device, context and errors.
+#include <cstdlib>
 #include <thread>
+#include <tuple>
 
 #include "gpu/double_fixture.h"
 
@@ -51,6 +53,26 @@ TEST_F(DoubleDevice, Attributes) {
   EXPECT_EQ(attribute(kL2CacheBytes), 50 << 20);
   EXPECT_EQ(attribute(kCooperativeLaunchAttribute), 1);
   EXPECT_EQ(attribute(kMaxSharedPerBlockOptin), 227 << 10);
+}
+
+TEST_F(DoubleDevice, IsTheOneThatIsVisible) {
+  char text[64] = {};
+  for (const auto& [id, name, bus] :
+       {std::tuple{"1", "Simulated H200", "0000:5e:00.0"}, {"2", "Simulated H100", "0000:86:00.0"}}) {
+    reset_double();
+    ::setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    EXPECT_EQ(cu.init(0), kSuccess);
+    EXPECT_EQ(cu.device_name(text, sizeof text, 0), kSuccess);
+    EXPECT_STREQ(text, name);
+    EXPECT_EQ(cu.pci_bus_id(text, sizeof text, 0), kSuccess);
+    EXPECT_STREQ(text, bus);
+  }
+  for (const char* id : {"3", "", "-1", "0,1"}) {
+    reset_double();
+    ::setenv("CUDA_VISIBLE_DEVICES", id, 1);
+    EXPECT_EQ(cu.init(0), kNoDevice) << id;
+  }
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(DoubleDevice, RefusesWhatDoesNotExist) {

@@ -168,7 +168,7 @@ class DriverOfACase : public HostileDriver {
     fs::copy_file(library, folder_.path / "libcuda.so.1");
     DeviceSettings settings;
     settings.memory_bytes = 1 << 20;
-    settings.driver = folder_.path / "libcuda.so.1";
+    settings.gpu = RealGpu{folder_.path / "libcuda.so.1"};
     return DeviceProcess(Tier::none, settings, arena_);
   }
 
@@ -195,12 +195,39 @@ TEST_F(DriverOfACase, IsConfined) {
 TEST_F(HostileDriver, OutOfReachIsNamed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's processes are another user's";
   fs::permissions(folder_.path, fs::perms(0700));
-  const std::string error = assay::testing::error_of([&] { find_gpu(driver_, kManagement); });
+  const std::string error = assay::testing::error_of([&] { find_gpu({driver_}, kManagement); });
   EXPECT_THAT(error, HasSubstr("is closed to other users; name one that every user can read"));
 }
 
-TEST(FindGpu, TellsOfTheSandboxWhereTheDriverDoesNotStart) {
-  const std::string error = assay::testing::error_of([&] { find_gpu("libm.so.6", kManagement); });
+class FindGpu : public ::testing::Test {
+ protected:
+  GpuMachine find(const std::string& id) {
+    return find_gpu({folder_.path / "libcuda.so.1", id}, kManagement);
+  }
+
+ private:
+  struct Copied : assay::testing::TemporaryFolder {
+    Copied() {
+      fs::permissions(path, fs::perms(0755));  // the driver's process may be another user's
+      fs::copy_file(assay::testing::binary_dir() + "/tests/libcuda_double.so",
+                    path / "libcuda.so.1");
+    }
+  };
+  const Copied folder_{};
+};
+
+TEST_F(FindGpu, FindsTheOneThatIsNamed) {
+  EXPECT_EQ(find("1").pci_bus_id, "0000:5e:00.0") << "the driver's first is at 3b";
+}
+
+TEST_F(FindGpu, NamesTheOneThatCannotBeUsed) {
+  const std::string error = assay::testing::error_of([&] { find("7"); });
+  EXPECT_THAT(error, HasSubstr("no GPU '7' can be used: "));
+  EXPECT_THAT(error, HasSubstr("CUDA_ERROR_NO_DEVICE"));
+}
+
+TEST_F(FindGpu, TellsOfTheSandboxWhereTheDriverDoesNotStart) {
+  const std::string error = assay::testing::error_of([&] { find_gpu({"libm.so.6"}, kManagement); });
   EXPECT_THAT(error, HasSubstr("no GPU can be used: the CUDA driver is too old"));
   EXPECT_THAT(error, HasSubstr("the driver runs in a sandbox ("));
 }

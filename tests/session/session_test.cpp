@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <new>
@@ -19,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 Submission submission(const std::string& model, const std::string& challenge,
@@ -131,9 +134,14 @@ class FakeSteps final : public Steps {
           {challenge + " subject", [this, challenge] { tell("subject " + challenge); }});
     return builds;
   }
-  CellResult check(const Submission& s) override {
+  std::size_t places() const override { return number_of_places; }
+  CellResult check(const Submission& s, std::size_t place) override {
     const Busy busy(*this);
     tell("check " + s.model);
+    {
+      const std::lock_guard lock(mutex_);
+      place_of[s.model] = place;
+    }
     fail("check " + s.model);
     CellResult cell;
     cell.key = {s.model, s.challenge, s.attempt, s.device()};
@@ -144,24 +152,48 @@ class FakeSteps final : public Steps {
     tell("tests " + s.model);
     fail("tests " + s.model);
   }
-  void time_together(std::span<CellResult> cells) override {
+  void time_together(std::span<CellResult> cells, std::size_t place) override {
     std::string text = "time";
     for (const CellResult& cell : cells) text += " " + cell.key.model;
     tell(text);
     EXPECT_EQ(busy_, 0) << "timing is alone";
+    const Timing timing(*this, place, cells);
+    if (meeting) meeting(text);
     fail(text);
   }
-  void run_exclusive(CellResult& cell) override {
+  void run_exclusive(CellResult& cell, std::size_t place) override {
     tell("exclusive " + cell.key.model);
     EXPECT_EQ(busy_, 0) << "exclusive cases are alone";
+    const Timing timing(*this, place, std::span(&cell, 1));
     fail("exclusive " + cell.key.model);
   }
 
   std::vector<std::string> log;
   std::set<std::string> faults;
   bool broken_builds = false, passing_builds = false;
+  std::size_t number_of_places = 1;
+  std::map<std::string, std::size_t> place_of;           // where each model was checked
+  std::function<void(const std::string& step)> meeting;  // called while a group is timed
 
  private:
+  // Only one group is timed at a place, and only where it was checked.
+  struct Timing {
+    Timing(FakeSteps& steps, std::size_t place, std::span<const CellResult> cells)
+        : steps(steps), place(place) {
+      const std::lock_guard lock(steps.mutex_);
+      EXPECT_TRUE(steps.timing_at_.insert(place).second) << "at place " << place;
+      for (const CellResult& cell : cells) {
+        const auto checked = steps.place_of.find(cell.key.model);
+        EXPECT_TRUE(checked != steps.place_of.end() && checked->second == place) << cell.key.model;
+      }
+    }
+    ~Timing() {
+      const std::lock_guard lock(steps.mutex_);
+      steps.timing_at_.erase(place);
+    }
+    FakeSteps& steps;
+    std::size_t place;
+  };
   struct Busy {
     explicit Busy(FakeSteps& steps) : steps(steps) { ++steps.busy_; }
     ~Busy() { --steps.busy_; }
@@ -176,6 +208,7 @@ class FakeSteps final : public Steps {
   }
 
   std::mutex mutex_;
+  std::set<std::size_t> timing_at_;
   std::atomic<int> busy_{0};
 };
 
@@ -185,8 +218,9 @@ class SessionTest : public ::testing::Test {
     const Order order = plan_order(submissions_, jobs, seconds);
     session::run(
         order, jobs, steps_,
-        [this](CellResult cell) {
+        [this](CellResult cell, std::size_t place) {
           if (cell.key.model == refused_) throw std::runtime_error("the disk is full");
+          measured_at_[cell.key.model] = place;
           finished_.push_back(std::move(cell));
         },
         [this](const std::string& activity) {
@@ -219,6 +253,7 @@ class SessionTest : public ::testing::Test {
                                        submission("5", "b", Language::cuda)};
   FakeSteps steps_;
   std::vector<CellResult> finished_;
+  std::map<std::string, std::size_t> measured_at_;
   std::map<std::string, int> going_on_;
   std::mutex mutex_;
   std::string refused_;
@@ -312,6 +347,33 @@ TEST_F(SessionTest, ASinkThatThrowsEndsTheRunAndKeepsWhatItTook) {
   refused_ = "2";
   EXPECT_THROW(run(2), std::runtime_error);
   EXPECT_THAT(finished(), UnorderedElementsAre("1", "5", "4"));
+}
+
+TEST_F(SessionTest, GroupsAreTimedSideBySideWhereThereAreSeveralPlaces) {
+  submissions_ = {submission("1", "a"), submission("2", "a"), submission("3", "b"),
+                  submission("4", "c"), submission("5", "d"), submission("6", "d")};
+  steps_.number_of_places = 2;
+  std::latch both(2);
+  steps_.meeting = [&](const std::string& step) {
+    if (step == "time 2" || step == "time 3") both.arrive_and_wait();
+  };
+  run();
+  EXPECT_THAT(finished(), UnorderedElementsAre("1", "2", "3", "4", "5", "6"));
+  EXPECT_THAT(measured_at_, ElementsAre(Pair("1", 0u), Pair("2", 0u), Pair("3", 1u), Pair("4", 0u),
+                                        Pair("5", 1u), Pair("6", 1u)));
+  EXPECT_EQ(measured_at_, steps_.place_of);
+}
+
+TEST_F(SessionTest, AFaultAtOnePlaceLeavesTheOthersAlone) {
+  submissions_ = {submission("1", "a"), submission("2", "a"), submission("3", "b"),
+                  submission("4", "c")};
+  steps_.number_of_places = 2;
+  steps_.faults = {"time 2"};
+  run();
+  EXPECT_THAT(finished(), UnorderedElementsAre("1", "2", "3", "4"));
+  EXPECT_EQ(cell_of("2").build.verdict, Verdict::harness_error);
+  EXPECT_EQ(cell_of("3").build.verdict, Verdict::ok);
+  EXPECT_EQ(cell_of("4").build.verdict, Verdict::ok) << "at the same place, after it";
 }
 
 TEST_F(SessionTest, TheWatcherIsToldOfEachActivityAndOfItsEnd) {

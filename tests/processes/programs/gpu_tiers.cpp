@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   for (const Tier tier : {Tier::none, Tier::filter, Tier::landlock}) {
     const double begin = steady_seconds();
     try {
-      const GpuMachine gpu = processes::find_gpu(driver, processes::kManagement, tier);
+      const GpuMachine gpu = processes::find_gpu({driver}, processes::kManagement, tier);
       fmt::print("{:18} {}, copies at {:.2f} TB/s, in {:.1f} s\n", to_string(tier), gpu.name,
                  gpu.copy_bytes_per_s * 1e-12, steady_seconds() - begin);
     } catch (const std::exception& e) {

@@ -1,6 +1,9 @@
 // Initialisation, the device and its context.
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "sim/counters.h"
@@ -9,7 +12,12 @@
 namespace assay::gpu {
 namespace {
 
-constexpr char kName[] = "Simulated H200", kPciBusId[] = "0000:3b:00.0";
+struct Gpu {
+  std::string_view name, pci_bus_id;
+};
+constexpr Gpu kGpus[] = {{"Simulated H200", "0000:3b:00.0"},
+                         {"Simulated H200", "0000:5e:00.0"},
+                         {"Simulated H100", "0000:86:00.0"}};
 constexpr int kDriverVersion = 13000;  // CUDA 13.0
 constexpr unsigned kContextFlags = 0xff;
 
@@ -31,11 +39,24 @@ constexpr std::pair<int, int> kAttributes[] = {
     {kMaxSharedPerBlockOptin, sim::kMaxSharedOptin},
 };
 
+// The number of the GPU that this process sees, or nothing.
+std::optional<std::size_t> visible_gpu() {
+  const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (named == nullptr) return 0;
+  const std::string_view id = named;
+  if (id.size() != 1 || id[0] < '0') return std::nullopt;
+  const auto number = static_cast<std::size_t>(id[0] - '0');
+  return number < std::size(kGpus) ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 CUresult cuInit(unsigned flags) {
   return call(__func__, Needs::nothing, [&](SimulatedGpu& gpu) {
     if (flags != 0) return kInvalidValue;
+    const auto visible = visible_gpu();
+    if (!visible) return kNoDevice;
+    gpu.number = *visible;
     gpu.initialised = true;
     return kSuccess;
   });
@@ -67,21 +88,21 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 }
 
 CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
-  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
+  return call(__func__, Needs::driver, [&](const SimulatedGpu& gpu) {
     if (name == nullptr || bytes <= 0) return kInvalidValue;
     if (device != 0) return kInvalidDevice;
-    const std::size_t length = std::min<std::size_t>(bytes - 1, sizeof kName - 1);
-    std::memcpy(name, kName, length);
-    name[length] = '\0';
+    const std::string_view whole = kGpus[gpu.number].name;
+    name[whole.copy(name, static_cast<std::size_t>(bytes - 1))] = '\0';
     return kSuccess;
   });
 }
 
 CUresult cuDeviceGetPCIBusId(char* text, int bytes, CUdevice device) {
-  return call(__func__, Needs::driver, [&](SimulatedGpu&) {
-    if (text == nullptr || bytes < static_cast<int>(sizeof kPciBusId)) return kInvalidValue;
+  return call(__func__, Needs::driver, [&](const SimulatedGpu& gpu) {
+    const std::string_view id = kGpus[gpu.number].pci_bus_id;
+    if (text == nullptr || bytes <= static_cast<int>(id.size())) return kInvalidValue;
     if (device != 0) return kInvalidDevice;
-    std::memcpy(text, kPciBusId, sizeof kPciBusId);
+    text[id.copy(text, id.size())] = '\0';
     return kSuccess;
   });
 }

@@ -1,6 +1,7 @@
 // The double's whole state: one driver, one device, one context.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@ inline constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 30;
 
 struct SimulatedGpu {
   bool initialised = false;
+  std::size_t number = 0;      // of the GPU that this process sees
   CUresult broken = kSuccess;  // the fault that broke the context
   double seconds = 0;          // simulated time since the context was made
   CUctx_st context;

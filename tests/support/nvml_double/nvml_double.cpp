@@ -20,7 +20,8 @@ namespace {
 
 using testing::Faults;
 
-constexpr char kBusId[] = "0000:3b:00.0", kDriverRelease[] = "580.95.05";
+constexpr char kDriverRelease[] = "580.95.05";
+constexpr std::string_view kBusIds[] = {"0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"};
 constexpr unsigned kMaxSmMhz = 1980, kMaxMemoryMhz = 3201;
 
 constexpr auto kFunctions = std::to_array<std::string_view>({
@@ -123,7 +124,8 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned bytes) {
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, nvmlDevice_t* found) {
   return call(__func__, Needs::library, nullptr, [&](NvmlDoubleState&) {
     if (bus_id == nullptr) return kNvmlInvalidArgument;
-    return std::string_view(bus_id) == kBusId ? give(found, device()) : kNvmlNotFound;
+    const bool known = std::ranges::find(kBusIds, bus_id) != std::end(kBusIds);
+    return known ? give(found, device()) : kNvmlNotFound;
   });
 }
 
