@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes what reads the bytes of submissions and strangers, each target for SECONDS (default 120), all of
-# them or the named ones; --list names them, --build only builds them. What is built and found lies in
-# build-fuzz: a corpus a target that grows from run to run, and in crashes/ the inputs that break something.
+# them or the named ones; --list names them, --build only builds them, --seeds TARGET FOLDER writes what
+# the target's corpus begins with. What is built and found lies in build-fuzz: a corpus a target that grows
+# from run to run, and in crashes/ the inputs that break something.
 # Exit status: 0 nothing found, 1 a finding, 2 something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,11 +12,38 @@ for source in tests/fuzz/*_fuzzer.cpp; do
   all+=("$(basename "$source" _fuzzer.cpp)")
 done
 usage() {
-  echo "usage: scripts/fuzz.sh [SECONDS | --build] [TARGET...]; targets: ${all[*]}" >&2
+  echo "usage: scripts/fuzz.sh [SECONDS | --build] [TARGET...]" >&2
+  echo "       scripts/fuzz.sh --seeds TARGET FOLDER" >&2
+  echo "targets: ${all[*]}" >&2
   exit 2
 }
 if [ "${1:-}" = --list ]; then
   printf '%s\n' "${all[@]}"
+  exit
+fi
+
+# The corpus of a target begins with its own seeds and with real files of its kind.
+seed() {
+  local target=$1 corpus=$2
+  [ ! -d "tests/fuzz/seeds/$target" ] || cp "tests/fuzz/seeds/$target"/* "$corpus/"
+  case "$target" in
+    spec)
+      for spec in challenges/*/spec.json; do
+        cp "$spec" "$corpus/$(basename "$(dirname "$spec")")"
+      done
+      ;;
+    code)
+      for source in submissions/*/*/submission.c*; do
+        cp "$source" "$corpus/$(dirname "$source" | tr / -)-$(basename "$source")"
+      done
+      ;;
+    published) cp results/published/*.json "$corpus/" ;;
+    board | evidence | run_record) python3 tests/fuzz/small_results.py "$target" results "$corpus" ;;
+  esac
+}
+if [ "${1:-}" = --seeds ]; then
+  [ $# -eq 3 ] && [ -e "tests/fuzz/$2_fuzzer.cpp" ] && [ -d "$3" ] || usage
+  seed "$2" "$3"
   exit
 fi
 seconds=120
@@ -58,28 +86,6 @@ cmake --build --preset fuzz --target "${targets[@]/%/_fuzzer}" >"$build/logs/bui
 }
 
 [ -z "$only_build" ] || exit 0
-
-# The corpus of a target begins with its own seeds and with real files of its kind.
-seed() {
-  local target=$1 corpus=$build/corpus/$1
-  mkdir -p "$corpus"
-  [ ! -d "tests/fuzz/seeds/$target" ] || cp "tests/fuzz/seeds/$target"/* "$corpus/"
-  case "$target" in
-    ptx_parser) real_ptx "$corpus" ;;
-    spec)
-      for spec in challenges/*/spec.json; do
-        cp "$spec" "$corpus/$(basename "$(dirname "$spec")")"
-      done
-      ;;
-    code)
-      for source in submissions/*/*/submission.c*; do
-        cp "$source" "$corpus/$(dirname "$source" | tr / -)-$(basename "$source")"
-      done
-      ;;
-    published) cp results/published/*.json "$corpus/" ;;
-    board | evidence | run_record) python3 tests/fuzz/small_results.py "$target" results "$corpus" ;;
-  esac
-}
 
 # Where nvcc is installed, what it makes of the challenges' own kernels: a file for each function, with
 # what precedes the first one.
@@ -151,7 +157,9 @@ words() {
 
 fuzz() {
   local target=$1 status=0
-  seed "$target"
+  mkdir -p "$build/corpus/$target"
+  seed "$target" "$build/corpus/$target"
+  [ "$target" != ptx_parser ] || real_ptx "$build/corpus/$target"
   words "$target" >"$build/$target.dict"
   mkdir -p "$build/crashes/$target"
   echo "Fuzzing $target for $seconds s"

@@ -30,6 +30,12 @@ inline std::string is_finite(double x) {
   return std::isfinite(x) ? "" : "expected a finite number";
 }
 
+inline std::string is_positive(double x) { return x > 0 ? "" : "expected a positive number"; }
+
+inline std::string are_positive(const Interval& interval) {
+  return interval.low > 0 && interval.high > 0 ? "" : "expected positive numbers";
+}
+
 inline std::string is_letter(const std::string& letter) {
   constexpr std::array<std::string_view, 10> kLetters{"A",  "A-", "B+", "B", "B-",
                                                       "C+", "C",  "D",  "F", ""};
@@ -154,6 +160,7 @@ void fields(auto& f, Is<GpuMachine> auto& gpu) {
   f.required("copy_bytes_per_s", gpu.copy_bytes_per_s);
   f.required("bf16_flops_per_s", gpu.bf16_flops_per_s);
   f.required("isolation", gpu.isolation);
+  f.optional("pci_bus_id", gpu.pci_bus_id);
   f.optional("driver_release", gpu.driver_release);
   f.optional("max_sm_mhz", gpu.max_sm_mhz);
   f.optional("mig", gpu.mig);
@@ -184,9 +191,9 @@ void fields(auto& f, Is<Dimension> auto& dimension) {
 
 void fields(auto& f, Is<ShapeSpeed> auto& speed) {
   f.required("case", speed.case_name);
-  f.required("ratio_to_par", speed.ratio_to_par);
-  f.required("ratio_interval", speed.ratio_interval);
-  f.required("ratio_to_naive", speed.ratio_to_naive);
+  f.required("ratio_to_par", speed.ratio_to_par, is_positive);
+  f.required("ratio_interval", speed.ratio_interval, are_positive);
+  f.required("ratio_to_naive", speed.ratio_to_naive, is_positive);
   f.required("points", speed.points);
   f.optional("ratio_to_floor", speed.ratio_to_floor);
 }

@@ -183,6 +183,7 @@ GpuMachine sample_gpu() {
   g.bf16_flops_per_s = 6e14;
   g.isolation = "landlock+seccomp";
   g.driver_release = "580.95.05";
+  g.pci_bus_id = "0000:3b:00.0";
   g.max_sm_mhz = 1980;
   g.mig = false;
   return g;
@@ -209,6 +210,7 @@ TEST(Scoreboard, TheGpuOfAMachineIsKept) {
     EXPECT_EQ(gpu->compute_capability, "9.0");
     EXPECT_EQ(gpu->bf16_flops_per_s, 6e14);
     EXPECT_EQ(gpu->driver_release, "580.95.05");
+    EXPECT_EQ(gpu->pci_bus_id, "0000:3b:00.0");
     EXPECT_EQ(gpu->max_sm_mhz, 1980);
     EXPECT_EQ(gpu->mig, false);
   }
@@ -372,6 +374,10 @@ TEST(ScoreboardSchema, ReaderAndSchemaRejectWrongValues) {
       {"/entries/0/score/dimensions/0", "style"},
       {"/entries/0/score/dimensions/0/max", nullptr},
       {"/entries/0/score/speeds/0/ratio_to_par", true},
+      {"/entries/0/score/speeds/0/ratio_to_par", 0},
+      {"/entries/0/score/speeds/0/ratio_to_par", "nan"},
+      {"/entries/0/score/speeds/0/ratio_to_naive", -2},
+      {"/entries/0/score/speeds/0/ratio_interval", {0, 1}},
       {"/entries/0/score/flags", "quick"},
       {"/entries/0/score/flags", {1}},
       {"/entries/0/score/flags/0/kind", "unheard_of"},
