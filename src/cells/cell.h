@@ -51,9 +51,9 @@ class CellRunner {
   void run_exclusive(const ChallengeSpec&, CellResult&);  // the exclusive cases
 
   // The builds that timed submissions to one challenge share: the baselines and, with own_tests,
-  // the implementations on which own tests run. In CUDA if the options name a real GPU,
-  // else in C++. The first user builds them; building them in advance spares that wait. They
-  // may run in any order and concurrently; the spec must outlive them.
+  // the implementations on which own tests run. In CUDA if the options name a real GPU, else in
+  // C++. The first user builds them; building them in advance spares that wait. They may run in any
+  // order and concurrently; the spec must outlive them.
   std::vector<SharedBuild> shared_builds(const ChallengeSpec&, bool own_tests);
   // Of these, only naive and par, in that language.
   std::vector<SharedBuild> baseline_builds(const ChallengeSpec&, Language);

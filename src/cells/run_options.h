@@ -15,7 +15,7 @@ struct RunOptions {
   sandbox::Tier tier = sandbox::Tier::none;
   std::uint64_t seed = 0;
   cases::CaseFilter filter;
-  unsigned simulator_threads = 1;  // of each simulated device
+  unsigned simulator_threads = 1;           // of each simulated device
   std::optional<processes::RealGpu> gpu{};  // where submissions on Device::cuda are measured
 };
 

@@ -63,13 +63,22 @@ cases::World world_of(const RealGpu& gpu, const GpuMachine& machine, const std::
 std::vector<GpuMachine> described(const std::vector<RealGpu>& gpus, const std::string& management) {
   std::vector<GpuMachine> machines;
   for (const RealGpu& gpu : gpus) {
-    machines.push_back(processes::find_gpu(gpu, management));
-    if (machines.back().name != machines.front().name) {
-      throw Error(fmt::format("--gpus names different GPUs: '{}' is {} and '{}' is {}. Results of "
-                              "different GPUs are never compared, so measure on one kind at a time",
-                              gpus.front().visible, machines.front().name, gpu.visible,
-                              machines.back().name));
+    const GpuMachine machine = processes::find_gpu(gpu, management);
+    for (std::size_t i = 0; i < machines.size(); ++i) {
+      const GpuMachine& other = machines[i];
+      if (other.name != machine.name) {
+        throw Error(
+            fmt::format("--gpus names different GPUs: '{}' is {} and '{}' is {}. Results "
+                        "of different GPUs are never compared: measure on one kind",
+                        gpus[i].visible, other.name, gpu.visible, machine.name));
+      }
+      // Parts of one GPU by MIG have its address too.
+      if (other.pci_bus_id == machine.pci_bus_id && !machine.mig.value_or(false)) {
+        throw Error(fmt::format("--gpus names one GPU twice: '{}' and '{}' are both at {}",
+                                gpus[i].visible, gpu.visible, machine.pci_bus_id));
+      }
     }
+    machines.push_back(machine);
   }
   return machines;
 }
@@ -96,18 +105,20 @@ std::vector<RealGpu> chosen_gpus(const GpuChoice& choice) {
     if (visible == nullptr) return {{choice.driver}};
     const std::string first = parts_of(visible).front();
     if (!can_name_a_gpu(first)) {
-      throw Error(fmt::format("CUDA_VISIBLE_DEVICES is '{}', which hides all GPUs: set it, or name "
-                              "one with --gpus",
-                              visible));
+      throw Error(
+          fmt::format("CUDA_VISIBLE_DEVICES is '{}', which hides all GPUs: set it, or name "
+                      "one with --gpus",
+                      visible));
     }
     return {{choice.driver, first, from_environment("CUDA_DEVICE_ORDER")}};
   }
   std::vector<RealGpu> gpus;
   for (const std::string& id : parts_of(choice.gpus)) {
     if (!can_name_a_gpu(id)) {
-      throw Error(fmt::format("--gpus {} is no list of GPUs: write indices or UUIDs as "
-                              "`nvidia-smi -L` shows them, separated by commas, such as 0,1",
-                              choice.gpus));
+      throw Error(
+          fmt::format("--gpus {} is no list of GPUs: write indices or UUIDs as "
+                      "`nvidia-smi -L` shows them, separated by commas, such as 0,1",
+                      choice.gpus));
     }
     if (std::ranges::find(gpus, id, &RealGpu::visible) != gpus.end())
       throw Error(fmt::format("--gpus {} names '{}' twice", choice.gpus, id));
@@ -120,6 +131,8 @@ std::vector<Place> places_on(Device device, Harness& harness, const GpuChoice& c
                              const std::string& sheet) {
   std::vector<Place> places;
   if (device != Device::cuda) {
+    if (!choice.gpus.empty())
+      throw Error("--gpus names real GPUs, which only --device cuda measures on");
     places.push_back({.world = cases::real_world(*harness.builder)});
     return places;
   }

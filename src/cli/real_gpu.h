@@ -34,11 +34,11 @@ struct Place {
 // The chosen GPU on Device::cuda, else the processor; a GPU is recorded in the harness's machine.
 // The roofline of a GPU's world comes from copies measured now and from the data sheet `sheet`; ""
 // selects the sheet by the GPU's name. Throws Error if several GPUs are chosen, if one cannot be
-// used, and if there is no data sheet or compiler.
+// used, if there is no data sheet or compiler, and if --gpus is given for another device.
 Place place_on(Device, Harness&, const GpuChoice&, const std::string& sheet);
 
-// The same for any number of GPUs, which have to be of one kind, because a board compares nothing
-// else. The harness's machine has the first.
+// The same for any number of different GPUs of one kind, because a board compares nothing else. The
+// harness's machine has the first.
 std::vector<Place> places_on(Device, Harness&, const GpuChoice&, const std::string& sheet);
 
 }  // namespace assay::cli

@@ -124,7 +124,8 @@ int execute(const Context& context, const RerunCommand& c) {
                                   .filter = {.only = c.only},
                                   .simulator_threads = simulator_threads(1),
                                   .gpu = place.gpu};
-  if (!c.only.empty()) return replay_case(std::move(place.world), options, c, specs.front(), submission);
+  if (!c.only.empty())
+    return replay_case(std::move(place.world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
   store::ResultStore store(c.results.empty() ? context.results()

@@ -53,9 +53,10 @@ GpuMachine find_gpu(const RealGpu& gpu, const std::string& management, sandbox::
   text.take(said, 4096);
   if (!exit || exit->status != 0) {
     const std::string why = exit ? printable(said, 3) : "the driver does not answer";
-    throw Error(fmt::format("{} can be used: {}{}",
-                            gpu.visible.empty() ? "no GPU" : fmt::format("no GPU '{}'", gpu.visible),
-                            why.empty() ? "its process ended" : why, sandbox::driver_hint(tier)));
+    throw Error(
+        fmt::format("{} can be used: {}{}",
+                    gpu.visible.empty() ? "no GPU" : fmt::format("no GPU '{}'", gpu.visible),
+                    why.empty() ? "its process ended" : why, sandbox::driver_hint(tier)));
   }
   const nlohmann::json found = parse_json(said, "what the GPU's process says");
   GpuMachine machine;

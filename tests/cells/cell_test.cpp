@@ -438,7 +438,8 @@ class RealGpuCellTest : public CellTest {
                                                                  : "none");
       return usual(settings, input, bytes, device);
     };
-    CellRunner runner(world, {.tier = {}, .seed = 7, .filter = {}, .gpu = processes::RealGpu{"the driver"}});
+    CellRunner runner(
+        world, {.tier = {}, .seed = 7, .filter = {}, .gpu = processes::RealGpu{"the driver"}});
     Submission answer = submission("a", Language::cuda);
     answer.on_real_gpu = true;
     CellResult cell = runner.check(spec_, answer);

@@ -228,8 +228,18 @@ class Graded(unittest.TestCase):
              "--submissions", self.folder / "submissions", "--results", results],
             capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("'0' is Simulated H200 and '2' is Simulated H100", done.stderr)
+        self.assertIn("'0' is Simulated H200 and '2' is Simulated H100. Results of different GPUs are never compared",
+                      done.stderr)
         self.assertFalse((results / "scoreboard.json").exists())
+
+    def test_gpus_are_for_the_real_device_alone(self):
+        results = self.folder / "of_no_gpu"
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", "--device", "sim", "--gpus", "0",
+             "--submissions", self.folder / "submissions", "--results", results],
+            capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--gpus names real GPUs, which only --device cuda measures on", done.stderr)
 
     def test_without_a_gpu_nothing_is_stored(self):
         results = self.folder / "nothing"

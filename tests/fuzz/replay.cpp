@@ -59,7 +59,8 @@ class Changes {
       case 3: bytes.insert(at, bytes.substr(below(bytes.size()), length)); break;
       case 4: bytes.insert(at, length * 64, at < bytes.size() ? bytes[at] : byte()); break;
       default:
-        if (at < bytes.size()) bytes[at] = below(2) == 0 ? byte() : static_cast<char>(bytes[at] + 1);
+        if (at < bytes.size())
+          bytes[at] = below(2) == 0 ? byte() : static_cast<char>(bytes[at] + 1);
     }
   }
 

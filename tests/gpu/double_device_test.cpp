@@ -57,8 +57,8 @@ TEST_F(DoubleDevice, Attributes) {
 
 TEST_F(DoubleDevice, IsTheOneThatIsVisible) {
   char text[64] = {};
-  for (const auto& [id, name, bus] :
-       {std::tuple{"1", "Simulated H200", "0000:5e:00.0"}, {"2", "Simulated H100", "0000:86:00.0"}}) {
+  for (const auto& [id, name, bus] : {std::tuple{"1", "Simulated H200", "0000:5e:00.0"},
+                                      {"2", "Simulated H100", "0000:86:00.0"}}) {
     reset_double();
     ::setenv("CUDA_VISIBLE_DEVICES", id, 1);
     EXPECT_EQ(cu.init(0), kSuccess);

@@ -1,10 +1,12 @@
 // A test double of the CUDA driver: libcuda_double.so exports what gpu/driver.h uses of the driver
 // API, on top of the simulator, so that tests need no GPU.
 //
-// There are three GPUs: 0 and 1 call themselves a simulated H200, 2 a simulated H100. A process sees
-// one of them, which CUDA_VISIBLE_DEVICES names by its number; the first without it. Every call does its work before it returns, in
-// the order of the calls. A kernel that faults breaks the context, as on hardware: its launch
-// succeeds, and every later call that needs a context returns the fault.
+// There are three GPUs: 0 and 1 call themselves a simulated H200, 2 a simulated H100. A process
+// sees one of them, which CUDA_VISIBLE_DEVICES names by its number; the first without it.
+//
+// Every call does its work before it returns, in the order of the calls. A kernel that faults
+// breaks the context, as on hardware: its launch succeeds, and every later call that needs a
+// context returns the fault.
 //
 // Where the double differs from a driver:
 // - Memory exists as soon as its addresses are reserved. Copies and fills fail outside mapped and
