@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ namespace {
 using namespace assay;
 
 struct Options {
-  cli::GpuLibraries libraries;
+  cli::GpuChoice gpu;
   bool smoke = false;
 
   int turns() const { return smoke ? 1 : 21; }
@@ -119,22 +120,26 @@ int measure(const Options& options) {
   const cli::Context context = cli::find_context(assay::testing::source_dir());
   cli::Harness harness = cli::set_up(context, {});
   if (options.smoke && !harness.builder->cuda_toolkit()) return kSkipped;
-  const cases::World world = cli::world_of_gpu(harness, options.libraries, "");
+  const cli::Place place = cli::place_on(Device::cuda, harness, options.gpu, "");
   const ChallengeSpec spec = cli::load_specs(context, {"layer_norm_backward"}).front();
-  const cells::RunOptions run{harness.tier.tier, 1, {}, 1, options.libraries.driver};
-  const BuildResult built = world.compile({.sources = {{"submission.cu", kAnswer}},
-                                           .headers = {cells::challenge_file(spec, "abi.h")},
-                                           .time_limit_s = cells::build_limit(spec, Language::cuda),
-                                           .language = Language::cuda,
-                                           .machine_code = true});
+  const cells::RunOptions run{harness.tier.tier, 1, {}, 1, place.gpu};
+  const BuildResult built =
+      place.world.compile({.sources = {{"submission.cu", kAnswer}},
+                           .headers = {cells::challenge_file(spec, "abi.h")},
+                           .time_limit_s = cells::build_limit(spec, Language::cuda),
+                           .language = Language::cuda,
+                           .machine_code = true});
   if (built.record.verdict != Verdict::ok) throw Error(built.record.log);
-  BareDriver bare(options.libraries.driver);
+  // The bare driver is loaded into this process, and has to use the same GPU.
+  if (!place.gpu->visible.empty()) ::setenv("CUDA_VISIBLE_DEVICES", place.gpu->visible.c_str(), 1);
+  if (!place.gpu->order.empty()) ::setenv("CUDA_DEVICE_ORDER", place.gpu->order.c_str(), 1);
+  BareDriver bare(place.gpu->driver);
   fmt::print("{}, microseconds a launch of an empty kernel, medians of {} turns\n",
              harness.machine.gpu->name, options.turns());
   fmt::print("{:>8} {:>10} {:>14} {:>15} {:>12} {:>22}\n", "launches", "driver", "driver, held",
              "through assay", "until done", "through assay / held");
   for (const int launches : options.launches()) {
-    ThroughAssay through(world, run, spec, built.library, launches);
+    ThroughAssay through(place.world, run, spec, built.library, launches);
     std::vector<double> plain, held, assay, wall;
     for (int i = 0; i < options.turns(); ++i) {
       plain.push_back(bare.seconds(launches, false));
@@ -155,7 +160,7 @@ int measure(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Empty kernels through the link beside the bare driver, on a real GPU"};
-  cli::add_gpu_libraries(app, options.libraries);
+  cli::add_gpu_choice(app, options.gpu);
   app.add_flag("--smoke", options.smoke, "Only show that it works: few launches and turns");
   CLI11_PARSE(app, argc, argv);
   try {
