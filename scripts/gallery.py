@@ -63,10 +63,15 @@ def read_list(path):
         gallery = json.loads(path.read_text())
     except (OSError, ValueError) as e:
         raise Unusable(f"{path}: {e}") from e
-    for program in gallery["programs"]:
+    for key in ("commit", "programs"):
+        if key not in gallery:
+            raise Unusable(f"{path}: {key} is missing")
+    for i, program in enumerate(gallery["programs"]):
+        if "folder" not in program:
+            raise Unusable(f"{path}: program {i + 1}: folder is missing")
         unknown = set(program) - KEYS
         if unknown:
-            raise Unusable(f"{path}: {program.get('folder')}: unknown keys {', '.join(sorted(unknown))}")
+            raise Unusable(f"{path}: {program['folder']}: unknown keys {', '.join(sorted(unknown))}")
         if program.get("expect", "right") not in CLASSES:
             raise Unusable(f"{path}: {program['folder']}: expect is one of {', '.join(CLASSES)}")
         if program.get("expect", "right") != "right" and "because" not in program:

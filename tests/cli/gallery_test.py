@@ -134,6 +134,15 @@ class Usage(Case):
         self.programs[0] = {"folder": "p", "expect": "refused"}
         self.assertIn("p: because is missing", self.gallery().stderr)
 
+    def test_what_the_list_lacks_is_named(self):
+        self.programs.append({"expect": "right"})
+        self.assertIn("list.json: program 1: folder is missing", self.gallery().stderr)
+        listed = self.folder / "list.json"
+        for text, key in (('{"commit": "abc"}', "programs"), ('{"programs": []}', "commit")):
+            listed.write_text(text)
+            done = subprocess.run([sys.executable, GALLERY, listed, "--commit"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (2, f"gallery: {listed}: {key} is missing\n"))
+
     def test_only(self):
         self.program("p", "{}")
         done = self.gallery("--only", "q")

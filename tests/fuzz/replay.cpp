@@ -1,7 +1,7 @@
 // Runs a fuzz target without libFuzzer, so that every build can: on nothing, on the files of a
 // folder, on random bytes, and on each file changed in a few places. The same in every run.
 //
-// Usage: NAME_replay FOLDER [CHANGES]   CHANGES: how often each file is changed, default 50
+// Usage: replay_NAME FOLDER [CHANGES]   CHANGES: how often each file is changed, default 50
 #include <algorithm>
 #include <csignal>
 #include <cstdint>

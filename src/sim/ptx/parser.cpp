@@ -50,7 +50,7 @@ class ModuleParser {
 
 // ".version 9.0", which must come first in a PTX text.
 void ModuleParser::version() {
-  if (!cursor_.accept_directive("version")) cursor_.expected("'.version' at the begin");
+  if (!cursor_.accept_directive("version")) cursor_.expected("'.version' at the beginning");
   const Token number = cursor_.expect(Token::Kind::real64, "a version such as 9.0");
   const char* const end = number.text.data() + number.text.size();
   const auto major = std::from_chars(number.text.data(), end, module_.version_major);

@@ -17,8 +17,9 @@ TEST(PtxModule, Header) {
   EXPECT_EQ(module.target, "sm_90a");
   EXPECT_EQ(module.address_bytes, 8u);
   EXPECT_TRUE(module.functions.empty());
-  EXPECT_EQ(error_of(""), "1:1: expected '.version' at the begin, found the end of the text");
-  EXPECT_EQ(error_of(".target sm_80"), "1:1: expected '.version' at the begin, found '.target'");
+  EXPECT_EQ(error_of(""), "1:1: expected '.version' at the beginning, found the end of the text");
+  EXPECT_EQ(error_of(".target sm_80"),
+            "1:1: expected '.version' at the beginning, found '.target'");
   EXPECT_THAT(error_of(".version 9"), HasSubstr("1:10: expected a version such as 9.0, found '9'"));
   EXPECT_THAT(error_of(".version 9.0e1"), HasSubstr("1:10: expected a version"));
   EXPECT_THAT(error_of(".version 9.0"), HasSubstr("1:13: expected '.target' after the version"));
