@@ -18,6 +18,7 @@
 #include <set>
 
 #include "assay/error.h"
+#include "build/tool.h"
 #include "cli/output.h"
 #include "util/fd.h"
 #include "util/files.h"
@@ -34,21 +35,9 @@ constexpr const char* kHowToGet =
     "set "
     "CUDA_HOME";
 
-// The program's name in each folder of PATH.
-std::vector<fs::path> in_path(const char* program) {
-  std::vector<fs::path> found;
-  const char* path = std::getenv("PATH");
-  const std::string folders = path != nullptr ? path : "";
-  for (std::size_t begin = 0; begin <= folders.size();) {
-    const std::size_t end = std::min(folders.find(':', begin), folders.size());
-    if (end > begin) found.push_back(fs::path(folders.substr(begin, end - begin)) / program);
-    begin = end + 1;
-  }
-  return found;
-}
-
 std::vector<fs::path> candidates() {
-  std::vector<fs::path> found = in_path("nvcc");
+  std::vector<fs::path> found;
+  if (const auto path = find_in_path("nvcc")) found.push_back(*path);
   if (const char* home = std::getenv("CUDA_HOME")) found.push_back(fs::path(home) / "bin" / "nvcc");
   found.emplace_back("/usr/local/cuda/bin/nvcc");
   return found;
@@ -194,11 +183,8 @@ Command start_of(const Nvcc& nvcc) { return {nvcc.path.string(), "-cudart", "non
 
 // The compiler that nvcc calls for the host's code, unless it is told otherwise.
 std::string host_compiler() {
-  for (const fs::path& path : in_path("g++")) {
-    std::error_code none;
-    if (fs::exists(path, none)) return fs::canonical(path, none).string();
-  }
-  return "";
+  const auto path = find_in_path("g++");
+  return path ? fs::canonical(*path).string() : "";
 }
 
 // The command without its output, and what else decides about the result.
