@@ -131,12 +131,14 @@ int execute(const Context& context, const RerunCommand& c) {
   store::ResultStore store(c.results.empty() ? context.results()
                                              : std::filesystem::path(c.results));
   tell(store.migration());
-  cells::CellRunner runner(std::move(place.world), options);
+  std::vector<RunnerAt> runners;
+  runners.push_back({std::make_unique<cells::CellRunner>(std::move(place.world), options),
+                     std::move(place.machine)});
   store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
   std::vector<BoardEntry> entries;
   try {
     Progress progress(1);
-    entries = run_cells(harness, {{&runner, place.machine}}, specs, {submission},
+    entries = run_cells(harness, runners, specs, {submission},
                         static_cast<std::size_t>(available_cores()), store, progress);
   } catch (const Stopped&) {
     store.finish();  // not a run that --resume could continue

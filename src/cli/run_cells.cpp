@@ -162,7 +162,7 @@ std::vector<BoardEntry> run_cells(const Harness& harness, const std::vector<Runn
     progress.finished(one_line(entries.back()));
   };
   std::vector<cells::CellRunner*> runners;
-  for (const RunnerAt& at : places) runners.push_back(at.runner);
+  for (const RunnerAt& at : places) runners.push_back(at.runner.get());
   session::RunnerSteps steps(runners, specs);
   session::run(planned(specs, submissions, std::max(jobs, runners.size()),
                        runners.front()->tries_own_tests(), store.board()),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace assay::cli {
 
 // One of the places at which cells are measured.
 struct RunnerAt {
-  cells::CellRunner* runner = nullptr;
+  std::unique_ptr<cells::CellRunner> runner;
   std::optional<GpuMachine> gpu{};  // the GPU that it measures on, for its rows
 };
 

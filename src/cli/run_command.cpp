@@ -256,12 +256,12 @@ cells::RunOptions run_options(const RunCommand& c, const Harness& harness,
           .simulator_threads = simulator_threads(std::min(c.jobs, simulated))};
 }
 
-std::vector<std::unique_ptr<cells::CellRunner>> runners_at(std::vector<Place>& places,
-                                                           cells::RunOptions options) {
-  std::vector<std::unique_ptr<cells::CellRunner>> runners;
+std::vector<RunnerAt> runners_at(std::vector<Place> places, cells::RunOptions options) {
+  std::vector<RunnerAt> runners;
   for (Place& place : places) {
     options.gpu = place.gpu;
-    runners.push_back(std::make_unique<cells::CellRunner>(std::move(place.world), options));
+    runners.push_back({std::make_unique<cells::CellRunner>(std::move(place.world), options),
+                       std::move(place.machine)});
   }
   return runners;
 }
@@ -351,20 +351,18 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     c.gpu = harness.gpu;
     measuring.reset();
     const cells::RunOptions options = run_options(c, harness, submissions);
-    const std::vector<std::unique_ptr<cells::CellRunner>> runners = runners_at(places, options);
+    const std::vector<RunnerAt> runners = runners_at(std::move(places), options);
     if (!c.resume) store.start(new_run(harness, options.seed, remembered(c)));
     progress.note(fmt::format("{} submissions, seed {}, isolation {}", submissions.size(),
                               options.seed, to_string(harness.tier.tier)));
-    std::vector<RunnerAt> at;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      at.push_back({runners[i].get(), places[i].machine});
-      if (const auto& gpu = places[i].machine)
+    for (const RunnerAt& at : runners) {
+      if (const auto& gpu = at.gpu)
         progress.note(fmt::format("on {}{}, copies at {:.3g} TB/s", gpu->name,
-                                  places.size() > 1 ? " at " + gpu->pci_bus_id : "",
+                                  runners.size() > 1 ? " at " + gpu->pci_bus_id : "",
                                   gpu->copy_bytes_per_s * 1e-12));
     }
-    entries = run_cells(harness, at, specs, submissions, c.jobs, store, progress);
-    for (const auto& runner : runners) account.add(runner->account());
+    entries = run_cells(harness, runners, specs, submissions, c.jobs, store, progress);
+    for (const RunnerAt& at : runners) account.add(at.runner->account());
   }
   store.finish();
   tell_account(account, steady_seconds() - start);
