@@ -119,6 +119,16 @@ class Graded(unittest.TestCase):
              "--management", MANAGEMENT, "--submissions", cls.folder / "submissions", "--results", cls.results],
             capture_output=True, text=True, timeout=600)
 
+    def refusal(self, *arguments):
+        """What `run` says of these arguments, which it refuses; it stores nothing."""
+        results = self.folder / "refused"
+        done = subprocess.run(
+            [ASSAY, "--root", ROOT, "run", *arguments, "--submissions", self.folder / "submissions", "--results",
+             results], capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertFalse((results / "scoreboard.json").exists())
+        return done.stderr
+
     def show(self, *arguments):
         return subprocess.run([ASSAY, "--root", ROOT, *arguments, "--results", self.results],
                               capture_output=True, text=True, timeout=600)
@@ -183,7 +193,7 @@ class Graded(unittest.TestCase):
     def test_several_gpus_measure_side_by_side(self):
         # The first answer goes alone; then the GPUs get an answer each, for those are to different challenges.
         submissions, results = self.folder / "three", self.folder / "of_two_gpus"
-        other = "fused_softmax_topk"
+        other = "beam_search"
         for model, challenge in (("one", CHALLENGE), ("two", CHALLENGE), ("two", other)):
             answer = submissions / model / challenge / "submission.cu"
             answer.parent.mkdir(parents=True)
@@ -222,34 +232,17 @@ class Graded(unittest.TestCase):
         self.assertIn("--gpus 0,1 names several GPUs: this command uses one", done.stderr)
 
     def test_gpus_of_different_kinds_are_refused(self):
-        results = self.folder / "of_two_kinds"
-        done = subprocess.run(
-            [ASSAY, "--root", ROOT, "run", "--device", "cuda", "--driver", DRIVER, "--gpus", "0,2",
-             "--submissions", self.folder / "submissions", "--results", results],
-            capture_output=True, text=True, timeout=600)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("'0' is Simulated H200 and '2' is Simulated H100. Results of different GPUs are never compared",
-                      done.stderr)
-        self.assertFalse((results / "scoreboard.json").exists())
+        self.assertIn(
+            "'0' is Simulated H200 and '2' is Simulated H100. Results of different GPUs are never compared",
+            self.refusal("--device", "cuda", "--driver", DRIVER, "--gpus", "0,2"))
 
     def test_gpus_are_for_the_real_device_alone(self):
-        results = self.folder / "of_no_gpu"
-        done = subprocess.run(
-            [ASSAY, "--root", ROOT, "run", "--device", "sim", "--gpus", "0",
-             "--submissions", self.folder / "submissions", "--results", results],
-            capture_output=True, text=True, timeout=600)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--gpus names real GPUs, which only --device cuda measures on", done.stderr)
+        self.assertIn("--gpus names real GPUs, which only --device cuda measures on",
+                      self.refusal("--device", "sim", "--gpus", "0"))
 
     def test_without_a_gpu_nothing_is_stored(self):
-        results = self.folder / "nothing"
-        done = subprocess.run(
-            [ASSAY, "--root", ROOT, "run", "--device", "cuda", "--driver", "/no/such/libcuda.so.1",
-             "--submissions", self.folder / "submissions", "--results", results],
-            capture_output=True, text=True, timeout=600)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no GPU can be used: no CUDA driver", done.stderr)
-        self.assertFalse((results / "scoreboard.json").exists())
+        self.assertIn("no GPU can be used: no CUDA driver",
+                      self.refusal("--device", "cuda", "--driver", "/no/such/libcuda.so.1"))
 
 
 if __name__ == "__main__":
