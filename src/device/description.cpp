@@ -16,8 +16,15 @@ namespace assay::device {
 
 using nlohmann::ordered_json;
 
-std::string describe(const std::string& driver, const std::string& management,
-                     std::uint64_t copied) {
+namespace {
+
+// A copy of so many times the L2 cache hardly profits from what the cache holds.
+constexpr std::uint64_t kCaches = 16;
+
+}  // namespace
+
+std::string describe(const std::string& driver, const std::string& management) {
+  const std::uint64_t copied = kCaches * l2_cache_bytes(driver);
   HardwareGpu gpu(driver, 2 * copied);
   const GpuFacts facts = gpu.facts();
   std::unique_ptr<gpu::Management> manager;

@@ -86,7 +86,32 @@ bool says_that_the_image_is_bad(CUresult result) {
          result == kUnsupportedPtxVersion;
 }
 
+CUdevice first_device(const Driver& driver) {
+  int count = 0;
+  driver.require(driver.device_count(&count), "counting GPUs");
+  if (count == 0) throw DriverError(kInvalidValue, "the driver knows no GPU");
+  CUdevice device = 0;
+  driver.require(driver.device_get(&device, 0), "opening the GPU");
+  return device;
+}
+
+int attribute_of(const Driver& driver, CUdevice device, int which) {
+  int value = 0;
+  driver.require(driver.device_attribute(&value, which, device), "asking about the GPU");
+  return value;
+}
+
+// In bytes.
+std::uint64_t l2_of(const Driver& driver, CUdevice device) {
+  return static_cast<std::uint64_t>(attribute_of(driver, device, kL2CacheBytes));
+}
+
 }  // namespace
+
+std::uint64_t l2_cache_bytes(const std::string& driver_library) {
+  const Driver driver(driver_library);
+  return l2_of(driver, first_device(driver));
+}
 
 HardwareGpu::HardwareGpu(const std::string& driver_library, std::uint64_t memory_bytes)
     : driver_(driver_library) {
@@ -96,17 +121,10 @@ HardwareGpu::HardwareGpu(const std::string& driver_library, std::uint64_t memory
   open_flush();
 }
 
-int HardwareGpu::attribute(int which) const {
-  int value = 0;
-  driver_.require(driver_.device_attribute(&value, which, device_), "asking about the GPU");
-  return value;
-}
+int HardwareGpu::attribute(int which) const { return attribute_of(driver_, device_, which); }
 
 void HardwareGpu::open_device() {
-  int count = 0;
-  driver_.require(driver_.device_count(&count), "counting GPUs");
-  if (count == 0) throw DriverError(kInvalidValue, "the driver knows no GPU");
-  driver_.require(driver_.device_get(&device_, 0), "opening the GPU");
+  device_ = first_device(driver_);
   const int major = attribute(kComputeCapabilityMajor), minor = attribute(kComputeCapabilityMinor);
   if (major != static_cast<int>(kMajor) || minor != static_cast<int>(kMinor)) {
     throw DriverError(
@@ -148,7 +166,7 @@ void HardwareGpu::open_memory(std::uint64_t memory_bytes) {
   memory.location.id = device_;
   std::size_t unit = 0;
   driver_.require(driver_.granularity(&unit, &memory, 0), "asking for the size of pages");
-  flush_bytes_ = round_up(2 * static_cast<std::uint64_t>(attribute(kL2CacheBytes)), unit);
+  flush_bytes_ = round_up(2 * l2_of(driver_, device_), unit);
   // Reserve for memory that first fit wastes.
   constexpr std::uint64_t kSlack = std::uint64_t{64} << 20;
   const std::uint64_t blocks = round_up(memory_bytes + memory_bytes / 8 + kSlack, unit),

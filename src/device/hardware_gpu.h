@@ -40,6 +40,9 @@ struct GpuFacts {
   bool ecc = false;
 };
 
+// The size of the GPU's L2 cache. Throws gpu::DriverError if there is no GPU.
+std::uint64_t l2_cache_bytes(const std::string& driver_library);
+
 class HardwareGpu final : public Gpu {
  public:
   // Throws gpu::DriverError if there is no GPU with the properties that the workers' CUDA runtime

@@ -26,7 +26,7 @@ class DescriptionTest : public ::testing::Test {
   void TearDown() override { SetUp(); }
 
   static nlohmann::json describe(const std::string& management = gpu::nvml_double_path()) {
-    return nlohmann::json::parse(device::describe(gpu::double_path(), management, 1 << 20));
+    return nlohmann::json::parse(device::describe(gpu::double_path(), management));
   }
 };
 

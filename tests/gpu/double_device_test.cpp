@@ -50,7 +50,7 @@ TEST_F(DoubleDevice, Attributes) {
   EXPECT_EQ(attribute(kMaxGridZ), 65535);
   EXPECT_EQ(attribute(kClockRate), 1'980'000);
   EXPECT_EQ(attribute(kEccEnabled), 1);
-  EXPECT_EQ(attribute(kL2CacheBytes), 50 << 20);
+  EXPECT_EQ(attribute(kL2CacheBytes), 4 << 20);
   EXPECT_EQ(attribute(kCooperativeLaunchAttribute), 1);
   EXPECT_EQ(attribute(kMaxSharedPerBlockOptin), 227 << 10);
 }

@@ -32,7 +32,8 @@ constexpr std::pair<int, int> kAttributes[] = {
     {kClockRate, 1'980'000},
     {kMultiprocessorCount, sim::kMultiprocessors},
     {kEccEnabled, 1},
-    {kL2CacheBytes, 50 << 20},
+    // Small, since it is flushed before every timed call and a multiple of it is copied.
+    {kL2CacheBytes, 4 << 20},
     {kComputeCapabilityMajor, 9},
     {kComputeCapabilityMinor, 0},
     {kCooperativeLaunchAttribute, 1},
