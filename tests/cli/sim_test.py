@@ -508,6 +508,14 @@ int main() {
                                        ("linear memory", "interpolated", "colours", "three dimensions")))
         self.assertIn("no findings", run.err)
 
+    def test_bulk_copies(self):
+        arguments = "--arch", "sm_90", PROGRAMS / "bulk.cu"
+        run = self.sim(*arguments)
+        self.assertRun(run, 0, "0 and 0 wrong\n")
+        self.assertIn("no findings", run.err)
+        early = self.sim(*arguments, "--", "early")
+        self.assertRegex(early.out, r"^0 and [1-9]\d* wrong\n$")
+
     def test_relocatable_device_code(self):
         files = PROGRAMS / "relocatable.cu", PROGRAMS / "relocatable_part.cu"
         run = self.sim("--nvcc-flag=-rdc=true", *files)

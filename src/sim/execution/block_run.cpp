@@ -108,6 +108,7 @@ void BlockRun::begin(std::uint64_t block) {
   if (shared.size() != 0) std::memset(shared.data(), kPoison, shared.size());
   checker.begin_block(block);
   barriers.reset();
+  bulk.reset();
   output.clear();
   instructions = 0;
   std::iota(order.begin(), order.end(), 0u);

@@ -24,6 +24,7 @@
 #include "sim/execution/aligned_buffer.h"
 #include "sim/execution/async_copies.h"
 #include "sim/execution/barriers.h"
+#include "sim/execution/bulk_copies.h"
 #include "sim/execution/program.h"
 #include "sim/execution/warp.h"
 #include "sim/memory/checker.h"
@@ -185,6 +186,7 @@ struct BlockRun {
   std::vector<WarpRun> warps;
   std::vector<std::uint32_t> order;  // the order in which warps take turns
   Barriers barriers;
+  BulkCopies bulk;
   std::string output;                          // of printf
   std::uint64_t instructions = 0;              // executed and accounted for
   std::uint32_t last_pc = 0, last_thread = 0;  // when accounting was last done

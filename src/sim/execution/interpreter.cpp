@@ -263,7 +263,10 @@ Progress run_block(BlockRun& block, std::uint32_t patience) {
       ran |= p != Progress::idle;
       progressed |= p != Progress::idle && p != Progress::polling;
     }
-    if (!alive) return Progress::finished;
+    if (!alive) {
+      block.bulk.finish(block);
+      return Progress::finished;
+    }
     if (!ran) report_deadlock(block);
     stuck = progressed ? 0 : stuck + 1;
     if (stuck >= patience) return Progress::polling;

@@ -1,6 +1,7 @@
 // One memory instruction of one warp, as the checks and counters see it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace assay::sim {
@@ -41,6 +42,17 @@ struct WarpAccess {
       nullptr;             // of stores: [kLanes] elements of `bytes`, lane-major; null: unknown
   std::uint32_t pc = 0;    // instruction index in the program, for findings
   std::uint32_t warp = 0;  // within the block
+  std::uint32_t lane = kLanes;  // if below: it alone does what all lanes in `mask` do
+};
+
+// A thread's access of a range of memory by hardware that copies: cp.async.bulk. Both numbers are
+// multiples of 16.
+struct RangeAccess {
+  AccessKind kind = AccessKind::load;  // or store
+  std::uint64_t address = 0;           // of shared: offset in the window
+  std::uint64_t bytes = 0;
+  const std::byte* value = nullptr;  // of stores
+  std::uint32_t pc = 0, warp = 0, lane = 0;
 };
 
 }  // namespace assay::sim

@@ -103,7 +103,7 @@ struct BlockChecker::State {
     f.kind = kind;
     f.pc = a.pc;
     f.block = block;
-    f.thread = a.warp * kLanes + lane;
+    f.thread = a.warp * kLanes + (a.lane < kLanes ? a.lane : lane);
     f.access = a.kind;
     f.address = a.address[lane];
     f.bytes = a.bytes;
@@ -143,6 +143,19 @@ struct BlockChecker::State {
     f.other_thread = a.warp * kLanes + conflict->other_lane;
     f.other_access = a.kind;
     launch.findings.add(f);
+  }
+
+  void report_races(const WarpAccess& a, const std::vector<SharedRaces::Conflict>& conflicts) {
+    for (const SharedRaces::Conflict& c : conflicts) {
+      RawFinding f =
+          finding(c.equal ? FindingKind::equal_stores : FindingKind::shared_race, a, c.lane);
+      f.shared = true;
+      f.other_pc = c.other_pc;
+      f.other_block = block;
+      f.other_thread = c.other_thread;
+      f.other_access = c.other_access;
+      launch.findings.add(f);
+    }
   }
 
   // The lowest lane with a misaligned address.
@@ -308,15 +321,42 @@ bool BlockChecker::shared(const WarpAccess& a) {
   if (!s.shared_races) return true;
   if (is_atomic(a.kind)) s.order_shared(a);
   s.check_store(a, p, true);
-  for (const SharedRaces::Conflict& c : s.shared_races->access(a, p, shape)) {
-    RawFinding f =
-        s.finding(c.equal ? FindingKind::equal_stores : FindingKind::shared_race, a, c.lane);
-    f.shared = true;
-    f.other_pc = c.other_pc;
-    f.other_block = s.block;
-    f.other_thread = c.other_thread;
-    f.other_access = c.other_access;
-    s.launch.findings.add(f);
+  s.report_races(a, s.shared_races->access(a, p, shape));
+  return true;
+}
+
+bool BlockChecker::shared_range(const RangeAccess& r) {
+  State& s = *state_;
+  std::array<std::uint64_t, kLanes> address{};
+  address[r.lane] = r.address;
+  const WarpAccess a{
+      r.kind, static_cast<std::uint32_t>(r.bytes), 1u << r.lane, address.data(), nullptr, r.pc,
+      r.warp};
+  if (r.address > s.shared_bytes || r.bytes > s.shared_bytes - r.address)
+    return s.refuse(FindingKind::out_of_bounds, a, r.lane, true);
+  constexpr std::uint64_t kPass = std::uint64_t{kBanks} * kBankBytes;
+  ++(writes(r.kind) ? s.counters.shared_stores : s.counters.shared_loads);
+  s.counters.shared_passes += (r.bytes + kPass - 1) / kPass;
+  s.counters.shared_bytes += r.bytes;
+  if (s.launch.options.uninitialised) {
+    if (writes(r.kind)) {
+      set_bits(s.shared_bits.data(), r.address, r.bytes);
+    } else if (!all_bits(s.shared_bits.data(), r.address, r.bytes)) {
+      undefined = 1u << r.lane;
+    }
+  }
+  if (s.shared_races) s.report_races(a, s.shared_races->range(r));
+  return true;
+}
+
+bool BlockChecker::global_range(const RangeAccess& r) {
+  constexpr std::uint32_t kPiece = 16;
+  std::array<std::uint64_t, kLanes> address{};
+  for (std::uint64_t at = 0; at < r.bytes; at += std::uint64_t{kLanes} * kPiece) {
+    for (std::uint32_t l = 0; l < kLanes; ++l) address[l] = r.address + at + l * kPiece;
+    const auto mask = static_cast<std::uint32_t>(low_bits((r.bytes - at) / kPiece));
+    const std::byte* const value = r.value == nullptr ? nullptr : r.value + at;
+    if (!global({r.kind, kPiece, mask, address.data(), value, r.pc, r.warp, r.lane})) return false;
   }
   return true;
 }

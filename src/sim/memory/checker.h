@@ -146,8 +146,12 @@ class BlockChecker {
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
-  // Lanes that read an unwritten byte in the last global() or shared() that met one, unless that
-  // was a finding. The caller resets it.
+  // Likewise for ranges. Those in global memory count as accesses of whole warps, and a race names
+  // any thread of the warp; those in shared memory have no bank conflicts.
+  bool global_range(const RangeAccess&);
+  bool shared_range(const RangeAccess&);
+  // Lanes that read an unwritten byte in the last access that met one, unless that was a finding;
+  // of a range, not 0 if it has such a byte. The caller resets it.
   std::uint32_t undefined = 0;
 
   // shared() for a plain load of one offset by all lanes of a warp, if nothing is wrong with it.

@@ -358,6 +358,19 @@ bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64
   return true;
 }
 
+const std::vector<SharedRaces::Conflict>& SharedRaces::range(const RangeAccess& r) {
+  conflicts_.clear();
+  act(r.warp, 1u << r.lane);
+  std::array<std::uint64_t, kLanes> address{};
+  address[r.lane] = r.address;
+  const WarpAccess a{
+      r.kind, static_cast<std::uint32_t>(r.bytes), 1u << r.lane, address.data(), nullptr, r.pc,
+      r.warp};
+  single(a, {r.lane, r.lane, r.address >> unit_shift_, (r.address + r.bytes) >> unit_shift_,
+             entry_now(r.pc) | lanes(r.lane, r.lane)});
+  return conflicts_;
+}
+
 // Handles the lanes of one address.
 void SharedRaces::single(const WarpAccess& a, const Run& r) {
   const Entry floor = floor_limit_;

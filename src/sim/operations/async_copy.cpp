@@ -1,10 +1,11 @@
-// cp.async in all its forms: see sim/execution/async_copies.h.
+// cp.async in all its forms but .bulk: see sim/execution/async_copies.h.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "sim/execution/async_copies.h"
 #include "sim/execution/memory_path.h"
+#include "sim/operations/bulk_copy.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
@@ -129,8 +130,8 @@ FlowSelection select_copy(const ptx::Instruction& in, const Names& names) {
 
 std::optional<FlowSelection> select_async(const ptx::Instruction& in, const Names& names) {
   if (in.opcode != "cp" || !has(in, "async")) return std::nullopt;
+  if (has(in, "bulk")) return select_bulk(in, names);
   FlowSelection s;
-  if (has(in, "bulk") || has(in, "reduce")) throw_unsupported(in);
   if (has(in, "commit_group")) {
     s.run = commit_group;
   } else if (has(in, "wait_group") && in.operands.size() == 1) {

@@ -149,6 +149,19 @@ void change_bytes(Warp& warp, const Instr& in) {
   });
 }
 
+// Completes the bulk copies that objects count.
+void land_copies(WarpRun& w, const Lanes64& address) {
+  for_each_object(w.active, address, [&](std::uint64_t object) {
+    std::byte* const host = w.block->shared.data() + object;
+    const std::uint64_t landed = w.block->bulk.land(*w.block, object);
+    if (landed == 0) return;
+    Mbarrier m = read(host);
+    m.bytes -= static_cast<std::int32_t>(landed);
+    finish(w, object, m);
+    write(host, m);
+  });
+}
+
 // d: whether the phase of the state (or of the parity) in b is over, a: address
 template <bool kParity>
 void test_wait(Warp& warp, const Instr& in) {
@@ -156,6 +169,7 @@ void test_wait(Warp& warp, const Instr& in) {
   Lanes64 address;
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic_load, address, host);
+  if (w.block->bulk.loading()) land_copies(w, address);
   std::uint32_t over = 0;
   for_each_lane(w.active, [&](unsigned l) {
     const Mbarrier m = read(host[l]);

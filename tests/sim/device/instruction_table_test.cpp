@@ -181,7 +181,15 @@ constexpr Form kForms[] = {
      "cp.async.ca.shared.global [%r1], [%rd1], 4; cp.async.cg.shared.global.L2::128B [%r1], "
      "[%rd1], 16, %r2;"},
     {kAsync, "cp.async groups", "cp.async.commit_group; cp.async.wait_group 1; cp.async.wait_all;"},
-    {kAsync, "cp.async.bulk", "cp.async.bulk.commit_group;", kTma},
+    {kAsync, "cp.async.bulk",
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3]; "
+     "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16; "
+     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 1; "
+     "cp.async.bulk.prefetch.L2.global [%rd1], 128;"},
+    {kAsync, "cp.async.bulk within a cluster",
+     "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r2], 16, "
+     "[%r3];",
+     kCluster},
     {kAsync, "cp.reduce.async.bulk",
      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 16;", kTma},
     {kAsync, "cp.async.bulk.tensor",

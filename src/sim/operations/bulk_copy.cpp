@@ -1,0 +1,134 @@
+// cp.async.bulk: see sim/execution/bulk_copies.h. What needs clusters of blocks or tensor maps is
+// refused.
+#include "sim/operations/bulk_copy.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "sim/execution/bulk_copies.h"
+#include "sim/execution/memory_path.h"
+#include "sim/operations/modifiers.h"
+
+namespace assay::sim {
+
+namespace {
+
+// What the register in a slot holds plus an offset: an address of shared memory may have 32 bits.
+template <bool kNarrow>
+std::uint64_t address_in(Warp& w, std::uint32_t slot, std::uint64_t offset, std::uint32_t lane) {
+  if constexpr (kNarrow) {
+    return w.r32(slot).v[lane] + static_cast<std::uint32_t>(offset);
+  } else {
+    return w.r64(slot).v[lane] + offset;
+  }
+}
+
+BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64_t to,
+                 std::uint32_t bytes) {
+  if ((from | to | bytes) % kBulkPiece != 0) {
+    fail(w, FindingKind::misaligned, lane,
+         fmt::format("copies {} bytes from {:#x} to {:#x}, but addresses and size of a bulk copy "
+                     "are multiples of {}",
+                     bytes, from, to, kBulkPiece));
+  }
+  return {w.index, lane, w.pc, from, to, bytes};
+}
+
+template <class F>
+void for_active(const WarpRun& w, F&& f) {
+  for (std::uint32_t rest = w.active; rest != 0; rest &= rest - 1)
+    f(static_cast<std::uint32_t>(std::countr_zero(rest)));
+}
+
+// a: destination, b: source, c: bytes, e: the mbarrier
+template <bool kNarrowTo, bool kNarrowObject>
+void load(Warp& warp, const Instr& in) {
+  auto& w = run_of(warp);
+  for_active(w, [&](std::uint32_t l) {
+    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], address_in<kNarrowTo>(w, in.a, in.imm, l),
+                                  w.r32(in.c).v[l]);
+    w.block->bulk.load(*w.block, copy, address_in<kNarrowObject>(w, in.e, 0, l));
+  });
+}
+
+// a: destination, b: source, c: bytes
+template <bool kNarrowFrom>
+void store(Warp& warp, const Instr& in) {
+  auto& w = run_of(warp);
+  for_active(w, [&](std::uint32_t l) {
+    w.block->bulk.store(copy_of(w, l, address_in<kNarrowFrom>(w, in.b, 0, l),
+                                w.r64(in.a).v[l] + in.imm, w.r32(in.c).v[l]));
+  });
+}
+
+void commit(Warp& warp, const Instr&) {
+  auto& w = run_of(warp);
+  w.block->bulk.commit(w.index, w.active);
+}
+
+template <bool kOnlyRead>
+void wait(Warp& warp, const Instr& in) {
+  auto& w = run_of(warp);
+  w.block->bulk.wait(*w.block, w.index, w.active, static_cast<std::uint32_t>(in.imm), kOnlyRead);
+}
+
+void prefetch(Warp&, const Instr&) {}
+
+OperandForm shared_form(bool narrow) {
+  return narrow ? OperandForm::address32 : OperandForm::address64;
+}
+
+FlowSelection select_load(const ptx::Instruction& in, const Names& names) {
+  const bool narrow_to = narrow_base(in.operands[0], names),
+             narrow_object = narrow_base(in.operands[3], names);
+  FlowSelection s;
+  if (narrow_to) {
+    s.run = narrow_object ? load<true, true> : load<true, false>;
+  } else {
+    s.run = narrow_object ? load<false, true> : load<false, false>;
+  }
+  s.operands = {shared_form(narrow_to), OperandForm::address64, OperandForm::src32,
+                shared_form(narrow_object)};
+  return s;
+}
+
+FlowSelection select_store(const ptx::Instruction& in, const Names& names) {
+  const bool narrow = narrow_base(in.operands[1], names);
+  FlowSelection s;
+  s.run = narrow ? store<true> : store<false>;
+  s.operands = {OperandForm::address64, shared_form(narrow), OperandForm::src32};
+  return s;
+}
+
+}  // namespace
+
+FlowSelection select_bulk(const ptx::Instruction& in, const Names& names) {
+  if (in.modifiers.front() != "async" || has(in, "tensor") || has(in, "multicast::cluster") ||
+      has(in, "cp_mask"))
+    throw_unsupported(in);
+  const bool policy = has(in, "L2::cache_hint");
+  const std::size_t count = in.operands.size() - (policy ? 1 : 0);
+  const bool counted = has(in, "mbarrier::complete_tx::bytes");
+  FlowSelection s;
+  if (has(in, "commit_group")) {
+    s.run = commit;
+  } else if (has(in, "wait_group") && count == 1) {
+    s.run = has(in, "read") ? wait<true> : wait<false>;
+    s.operands = {OperandForm::immediate};
+  } else if (has(in, "prefetch") && count == 2) {
+    s.run = prefetch;
+    s.operands = {OperandForm::address64, OperandForm::src32};
+  } else if (has(in, "global") && counted && count == 4) {
+    s = select_load(in, names);
+  } else if (has(in, "global") && has(in, "shared::cta") && has(in, "bulk_group") && count == 3) {
+    s = select_store(in, names);
+  } else {
+    throw_unsupported(in);
+  }
+  if (policy) s.operands.push_back(OperandForm::ignored);
+  s.cls = InstrClass::memory;
+  return s;
+}
+
+}  // namespace assay::sim
