@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, 20> kBits{
     "and",  "or",   "xor",  "not",   "lop3", "shl",      "shr",  "shf",  "bfe",       "bfi",
     "prmt", "brev", "selp", "szext", "bmsk", "copysign", "shfl", "vote", "movmatrix", "elect"};
 constexpr std::array<std::string_view, 4> kSums{"add", "sub", "mul", "mad"};
-constexpr std::array<std::string_view, 3> kComputing{"match", "redux", "mma"};
+constexpr std::array<std::string_view, 5> kComputing{"match", "redux", "mma", "vabsdiff2",
+                                                     "vabsdiff4"};
 
 bool is_integer(Type t) { return t >= Type::b8 && t <= Type::s64; }
 

@@ -210,6 +210,22 @@ struct Dp2a {
            element<A>(a, 1) * element<B>(b, kFirst + 1);
   }
 };
+// Of the bytes or half words of a and b: each in its place, or c plus their sum.
+template <class A, class B, bool kAdd>
+struct AbsoluteDifferences {
+  static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
+    constexpr int kBits = 8 * sizeof(A);
+    uint32_t result = kAdd ? c : 0;
+    for (int i = 0; i < 32 / kBits; ++i) {
+      const auto x = static_cast<int32_t>(element<A>(a, i)),
+                 y = static_cast<int32_t>(element<B>(b, i));
+      const auto difference = static_cast<uint32_t>(x < y ? y - x : x - y);
+      result =
+          kAdd ? result + difference : result | (difference & ((1u << kBits) - 1)) << (i * kBits);
+    }
+    return result;
+  }
+};
 
 constexpr InstrClass kClass = InstrClass::integer;
 
@@ -315,12 +331,31 @@ Selection select_dot(Modifiers& m) {
                               : select_dot<uint8_t, uint16_t, uint8_t>(m);
 }
 
+template <class A, class B>
+Selection select_differences(Modifiers& m) {
+  return m.take("add") ? lanewise<AbsoluteDifferences<A, B, true>>(kClass)
+                       : lanewise<AbsoluteDifferences<A, B, false>>(kClass);
+}
+
+template <class S, class U>
+Selection select_differences_of(Modifiers& m) {
+  for (const std::size_t i : {0, 1, 2}) {
+    if (m.type(i) != AluType::u32 && m.type(i) != AluType::s32) m.unsupported();
+  }
+  if (is_signed(m.type(1))) {
+    return is_signed(m.type(2)) ? select_differences<S, S>(m) : select_differences<S, U>(m);
+  }
+  return is_signed(m.type(2)) ? select_differences<U, S>(m) : select_differences<U, U>(m);
+}
+
 }  // namespace
 
 std::optional<Selection> select_integer(Modifiers& m) {
   const std::string_view op = m.opcode();
   const AluType type = m.type();
   if (op == "dp4a" || op == "dp2a") return m.finish(select_dot(m), 2);
+  if (op == "vabsdiff2") return m.finish(select_differences_of<int16_t, uint16_t>(m), 3);
+  if (op == "vabsdiff4") return m.finish(select_differences_of<std::int8_t, std::uint8_t>(m), 3);
   const bool packed = type == AluType::u16x2 || type == AluType::s16x2;
   if (!is_integer(type) && !packed) return std::nullopt;
 

@@ -10,11 +10,12 @@ namespace assay::sim {
 namespace {
 
 constexpr std::string_view kOpcodes[] = {
-    "abs",      "add",   "addc", "and",   "bfe",  "bfi",   "bfind", "bmsk",  "brev", "clz", "cnot",
-    "copysign", "cos",   "cvt",  "div",   "dp2a", "dp4a",  "ex2",   "fma",   "fns",  "lg2", "lop3",
-    "mad",      "mad24", "madc", "max",   "min",  "mul",   "mul24", "neg",   "not",  "or",  "popc",
-    "prmt",     "rcp",   "rem",  "rsqrt", "sad",  "selp",  "set",   "setp",  "shf",  "shl", "shr",
-    "sin",      "slct",  "sqrt", "sub",   "subc", "szext", "tanh",  "testp", "xor",
+    "abs",  "add",      "addc",      "and",       "bfe",  "bfi",  "bfind", "bmsk", "brev",  "clz",
+    "cnot", "copysign", "cos",       "cvt",       "div",  "dp2a", "dp4a",  "ex2",  "fma",   "fns",
+    "lg2",  "lop3",     "mad",       "mad24",     "madc", "max",  "min",   "mul",  "mul24", "neg",
+    "not",  "or",       "popc",      "prmt",      "rcp",  "rem",  "rsqrt", "sad",  "selp",  "set",
+    "setp", "shf",      "shl",       "shr",       "sin",  "slct", "sqrt",  "sub",  "subc",  "szext",
+    "tanh", "testp",    "vabsdiff2", "vabsdiff4", "xor",
 };
 
 using Family = std::optional<Selection> (*)(Modifiers&);

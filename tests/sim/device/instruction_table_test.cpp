@@ -83,6 +83,8 @@ constexpr Form kForms[] = {
     {kInteger, "bmsk", "bmsk.clamp.b32 %r1, %r2, %r3;"},
     {kInteger, "dp4a", "dp4a.s32.u32 %r1, %r2, %r3, %r4;"},
     {kInteger, "dp2a", "dp2a.lo.s32.u32 %r1, %r2, %r3, %r4;"},
+    {kInteger, "vabsdiff2, vabsdiff4",
+     "vabsdiff4.u32.u32.u32 %r1, %r2, %r3, %r4; vabsdiff2.u32.s32.s32.add %r1, %r2, %r3, %r4;"},
     {kInteger, "clmad", "clmad.lo.u64 %rd1, %rd2, %rd3, %rd4;", kBlackwell},
 
     {kExtended, "add.cc, addc",
@@ -264,7 +266,7 @@ constexpr Form kForms[] = {
      "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", kTexture},
     {kOther, "stacksave, stackrestore, alloca", "stacksave.u64 %rd1;",
      "a stack that grows while a function runs"},
-    {kOther, "vadd, vmad and the other video instructions",
+    {kOther, "vadd, vadd4, vmad and the other video instructions",
      "vadd.s32.u32.s32.sat %r1, %r2.b0, %r3.h0;", kVideo},
     {kOther, "brkpt, trap, nanosleep, pmevent, setmaxnreg",
      "brkpt; trap; nanosleep.u32 100; pmevent 1; setmaxnreg.inc.sync.aligned.u32 64;"},

@@ -220,6 +220,43 @@ TEST(AluInteger, DotProducts) {
         [](u32 a, u32 b, u32 c) { return u32(c + dot<s16, u8>(a, b, 2, 16, 0)); });
 }
 
+// |a - b| of each element, in its place.
+template <class A, class B>
+u32 differences(u32 a, u32 b) {
+  constexpr int kBits = 8 * sizeof(A);
+  u32 merged = 0;
+  for (int at = 0; at < 32; at += kBits) {
+    const s64 d = std::abs(s64{static_cast<A>(a >> at)} - static_cast<B>(b >> at));
+    merged |= (static_cast<u32>(d) & ((1u << kBits) - 1)) << at;
+  }
+  return merged;
+}
+
+template <class A, class B>
+u32 sum_of_differences(u32 a, u32 b) {
+  s64 sum = 0;
+  for (int at = 0; at < 32; at += 8 * static_cast<int>(sizeof(A)))
+    sum += std::abs(s64{static_cast<A>(a >> at)} - static_cast<B>(b >> at));
+  return static_cast<u32>(sum);
+}
+
+TEST(AluInteger, AbsoluteDifferencesOfElements) {
+  using u8 = std::uint8_t;
+  using s8 = std::int8_t;
+  check("vabsdiff4.u32.u32.u32 d, a, b, c",
+        [](u32 a, u32 b, u32) { return differences<u8, u8>(a, b); });
+  check("vabsdiff4.s32.s32.u32 d, a, b, c",
+        [](u32 a, u32 b, u32) { return differences<s8, u8>(a, b); });
+  check("vabsdiff2.u32.s32.s32 d, a, b, c",
+        [](u32 a, u32 b, u32) { return differences<s16, s16>(a, b); });
+  check("vabsdiff4.u32.u32.u32.add d, a, b, c",
+        [](u32 a, u32 b, u32 c) { return c + sum_of_differences<u8, u8>(a, b); });
+  check("vabsdiff4.u32.s32.s32.add d, a, b, c",
+        [](u32 a, u32 b, u32 c) { return c + sum_of_differences<s8, s8>(a, b); });
+  check("vabsdiff2.u32.u32.u32.add d, a, b, c",
+        [](u32 a, u32 b, u32 c) { return c + sum_of_differences<u16, u16>(a, b); });
+}
+
 // A result may take the slot of a source that is no longer needed, or part of it if one is wider
 // than the other.
 TEST(AluInteger, ResultInTheSlotOfASource) {
