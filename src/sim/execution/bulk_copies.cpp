@@ -1,6 +1,5 @@
 #include "sim/execution/bulk_copies.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -10,15 +9,18 @@
 namespace assay::sim {
 namespace {
 
-std::byte* host_of(const BlockRun& block, std::uint64_t address, bool shared) {
-  return shared ? const_cast<std::byte*>(block.shared.data()) + address
+// Copies to global memory that a block may have pending: no program waits for so many.
+constexpr std::size_t kMostStores = 4096;
+
+std::byte* host_of(BlockRun& block, std::uint64_t address, bool shared) {
+  return shared ? block.shared.data() + address
                 : reinterpret_cast<std::byte*>(block.global_zero + address);
 }
 
 void check(BlockRun& block, const BulkCopy& c, AccessKind kind, const std::byte* value,
            bool shared) {
-  const RangeAccess access{kind,  writes(kind) ? c.to : c.from, c.bytes, value, c.pc, c.warp,
-                           c.lane};
+  const std::uint64_t address = kind == AccessKind::store ? c.to : c.from;
+  const RangeAccess access{kind, address, c.bytes, value, c.pc, c.warp, c.lane};
   if (shared ? block.checker.shared_range(access) : block.checker.global_range(access)) return;
   throw LaunchFailure{
       true, FindingKind::out_of_bounds, block.index, c.warp * kWarpSize + c.lane, c.pc, {}};
@@ -29,87 +31,92 @@ void check(BlockRun& block, const BulkCopy& c, AccessKind kind, const std::byte*
 void BulkCopies::reset() {
   loads_.clear();
   stores_.clear();
-  group_.clear();
+  groups_.clear();
+  loading_bytes_ = 0;
 }
 
-void BulkCopies::read(BlockRun& block, Pending& p, bool shared) {
-  check(block, p.copy, AccessKind::load, nullptr, shared);
-  const std::byte* const from = host_of(block, p.copy.from, shared);
-  p.data.assign(from, from + p.copy.bytes);
-  p.has_read = true;
-  if (std::exchange(block.checker.undefined, 0) == 0) return;
-  for (std::uint64_t at = 0; at < p.copy.bytes; at += kBulkPiece) {
-    p.undefined.push_back(static_cast<std::uint16_t>(
-        block.checker.undefined_bytes(shared, p.copy.from + at, kBulkPiece)));
+BulkCopies::Contents BulkCopies::read(BlockRun& block, const BulkCopy& c, bool shared) {
+  check(block, c, AccessKind::load, nullptr, shared);
+  Contents contents;
+  const std::byte* const from = host_of(block, c.from, shared);
+  contents.data.assign(from, from + c.bytes);
+  if (std::exchange(block.checker.undefined, 0) == 0) return contents;
+  for (std::uint64_t at = 0; at < c.bytes; at += kBulkPiece) {
+    contents.undefined.push_back(
+        static_cast<std::uint16_t>(block.checker.undefined_bytes(shared, c.from + at, kBulkPiece)));
   }
+  return contents;
 }
 
-void BulkCopies::write(BlockRun& block, Pending& p, bool shared) {
-  const BulkCopy& c = p.copy;
-  check(block, c, AccessKind::store, p.data.data(), shared);
-  std::memcpy(host_of(block, c.to, shared), p.data.data(), p.data.size());
-  for (std::size_t piece = 0; piece < p.undefined.size(); ++piece) {
-    if (p.undefined[piece] == 0) continue;
+void BulkCopies::write(BlockRun& block, const BulkCopy& c, const Contents& contents, bool shared) {
+  check(block, c, AccessKind::store, contents.data.data(), shared);
+  std::memcpy(host_of(block, c.to, shared), contents.data.data(), contents.data.size());
+  for (std::size_t piece = 0; piece < contents.undefined.size(); ++piece) {
+    if (contents.undefined[piece] == 0) continue;
     std::array<std::uint64_t, kLanes> address{};
     address[c.lane] = c.to + piece * kBulkPiece;
     const WarpAccess access{AccessKind::store, kBulkPiece, 1u << c.lane, address.data(),
                             nullptr,           c.pc,       c.warp};
-    block.checker.store_undefined(shared, access, c.lane, p.undefined[piece]);
+    block.checker.store_undefined(shared, access, c.lane, contents.undefined[piece]);
   }
 }
 
-void BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
-  Pending p;
-  p.copy = copy;
-  p.mbarrier = mbarrier;
-  read(block, p, false);
-  loads_.push_back(std::move(p));
+bool BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
+  const std::uint64_t memory = block.checker.shared_bytes();
+  // The check of the write reports it.
+  if (copy.to > memory || copy.bytes > memory - copy.to)
+    check(block, copy, AccessKind::store, nullptr, true);
+  if (loading_bytes_ + copy.bytes > memory) return false;
+  loading_bytes_ += copy.bytes;
+  loads_.push_back({copy, mbarrier, read(block, copy, false)});
+  return true;
 }
 
 std::uint64_t BulkCopies::land(BlockRun& block, std::uint64_t mbarrier) {
   std::uint64_t bytes = 0;
-  for (Pending& p : loads_) {
-    if (p.mbarrier != mbarrier) continue;
-    write(block, p, true);
-    block.checker.mbarrier_arrive(p.copy.warp, mbarrier);
-    bytes += p.copy.bytes;
+  for (const Load& l : loads_) {
+    if (l.mbarrier != mbarrier) continue;
+    write(block, l.copy, l.contents, true);
+    block.checker.mbarrier_arrive(l.copy.warp, mbarrier);
+    bytes += l.copy.bytes;
   }
-  std::erase_if(loads_, [&](const Pending& p) { return p.mbarrier == mbarrier; });
+  std::erase_if(loads_, [&](const Load& l) { return l.mbarrier == mbarrier; });
+  loading_bytes_ -= bytes;
   return bytes;
 }
 
-void BulkCopies::store(const BulkCopy& copy) {
-  Pending p;
-  p.copy = copy;
-  p.group = group_[copy.warp * kWarpSize + copy.lane];
-  stores_.push_back(std::move(p));
+void BulkCopies::complete(BlockRun& block, const Store& s) {
+  write(block, s.copy, read(block, s.copy, true), false);
+}
+
+void BulkCopies::store(BlockRun& block, const BulkCopy& copy) {
+  if (stores_.size() == kMostStores) {
+    complete(block, stores_.front());
+    stores_.pop_front();
+  }
+  stores_.push_back({copy, groups_[copy.warp * kWarpSize + copy.lane]});
 }
 
 void BulkCopies::commit(std::uint32_t warp, std::uint32_t lanes) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (((lanes >> lane) & 1u) != 0) ++group_[warp * kWarpSize + lane];
+    if (((lanes >> lane) & 1u) != 0) ++groups_[warp * kWarpSize + lane];
   }
 }
 
 void BulkCopies::wait(BlockRun& block, std::uint32_t warp, std::uint32_t lanes,
-                      std::uint32_t pending, bool only_read) {
-  const auto waits = [&](const Pending& p) {
-    return p.copy.warp == warp && ((lanes >> p.copy.lane) & 1u) != 0 &&
-           p.group + pending < group_[warp * kWarpSize + p.copy.lane];
+                      std::uint32_t pending) {
+  const auto waits = [&](const Store& s) {
+    return s.copy.warp == warp && ((lanes >> s.copy.lane) & 1u) != 0 &&
+           s.group + pending < groups_[warp * kWarpSize + s.copy.lane];
   };
-  for (Pending& p : stores_) {
-    if (!waits(p)) continue;
-    if (!p.has_read) read(block, p, true);
-    if (!only_read) write(block, p, false);
+  for (const Store& s : stores_) {
+    if (waits(s)) complete(block, s);
   }
-  if (!only_read) std::erase_if(stores_, waits);
+  std::erase_if(stores_, waits);
 }
 
 void BulkCopies::finish(BlockRun& block) {
-  for (Pending& p : stores_) {
-    if (!p.has_read) read(block, p, true);
-    write(block, p, false);
-  }
+  for (const Store& s : stores_) complete(block, s);
   reset();
 }
 

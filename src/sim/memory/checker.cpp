@@ -406,6 +406,7 @@ bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
   return true;
 }
 
+std::uint64_t BlockChecker::shared_bytes() const { return state_->shared_bytes; }
 std::byte* BlockChecker::base() const { return state_->store; }
 std::uint64_t BlockChecker::base_address() const { return kGlobalRange.begin; }
 

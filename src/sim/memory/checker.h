@@ -150,6 +150,7 @@ class BlockChecker {
   // any thread of the warp; those in shared memory have no bank conflicts.
   bool global_range(const RangeAccess&);
   bool shared_range(const RangeAccess&);
+  std::uint64_t shared_bytes() const;
   // Lanes that read an unwritten byte in the last access that met one, unless that was a finding;
   // of a range, not 0 if it has such a byte. The caller resets it.
   std::uint32_t undefined = 0;

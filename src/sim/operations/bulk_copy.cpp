@@ -48,7 +48,10 @@ void load(Warp& warp, const Instr& in) {
   for_active(w, [&](std::uint32_t l) {
     const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], address_in<kNarrowTo>(w, in.a, in.imm, l),
                                   w.r32(in.c).v[l]);
-    w.block->bulk.load(*w.block, copy, address_in<kNarrowObject>(w, in.e, 0, l));
+    if (w.block->bulk.load(*w.block, copy, address_in<kNarrowObject>(w, in.e, 0, l))) return;
+    fail(w, FindingKind::trap, l,
+         "more bytes of bulk copies are on their way than the block has shared memory: nobody "
+         "waits for them");
   });
 }
 
@@ -57,8 +60,8 @@ template <bool kNarrowFrom>
 void store(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
   for_active(w, [&](std::uint32_t l) {
-    w.block->bulk.store(copy_of(w, l, address_in<kNarrowFrom>(w, in.b, 0, l),
-                                w.r64(in.a).v[l] + in.imm, w.r32(in.c).v[l]));
+    w.block->bulk.store(*w.block, copy_of(w, l, address_in<kNarrowFrom>(w, in.b, 0, l),
+                                          w.r64(in.a).v[l] + in.imm, w.r32(in.c).v[l]));
   });
 }
 
@@ -67,10 +70,9 @@ void commit(Warp& warp, const Instr&) {
   w.block->bulk.commit(w.index, w.active);
 }
 
-template <bool kOnlyRead>
 void wait(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
-  w.block->bulk.wait(*w.block, w.index, w.active, static_cast<std::uint32_t>(in.imm), kOnlyRead);
+  w.block->bulk.wait(*w.block, w.index, w.active, static_cast<std::uint32_t>(in.imm));
 }
 
 void prefetch(Warp&, const Instr&) {}
@@ -114,7 +116,7 @@ FlowSelection select_bulk(const ptx::Instruction& in, const Names& names) {
   if (has(in, "commit_group")) {
     s.run = commit;
   } else if (has(in, "wait_group") && count == 1) {
-    s.run = has(in, "read") ? wait<true> : wait<false>;
+    s.run = wait;
     s.operands = {OperandForm::immediate};
   } else if (has(in, "prefetch") && count == 2) {
     s.run = prefetch;

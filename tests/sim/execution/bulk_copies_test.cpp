@@ -107,6 +107,18 @@ TEST_F(BulkCopyTest, AReadThatDoesNotWaitIsARace) {
   EXPECT_THAT(r.findings[0].describe(), HasSubstr("no barrier lies between"));
 }
 
+// A copy of all shared memory, twice.
+TEST_F(BulkCopyTest, NoMoreIsOnItsWayThanThereIsRoomFor) {
+  load_kernel(joined({kBegin, "mov.u32 %r4, 0;\nagain:", kFetch, R"(
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p3, %r4, 3;
+  @%p3 bra again;)"}));
+  const std::uint64_t out = upload(numbers(64));
+  const LaunchResult r = launch(shape(1, 64), "k", out, out);
+  ASSERT_THAT(kinds(r), ElementsAre(FindingKind::trap));
+  EXPECT_THAT(r.findings[0].describe(), HasSubstr("nobody waits for them"));
+}
+
 TEST_F(BulkCopyTest, SendsWhenTheGroupIsWaitedFor) {
   load_kernel(joined({kBegin, kSend, "@%p1 cp.async.bulk.wait_group 0;"}));
   EXPECT_EQ(run(64), numbers(64));
@@ -136,6 +148,18 @@ TEST_F(BulkCopyTest, ReadsTheSourceNoEarlierThanTheProgramWaits) {
   EXPECT_EQ(sent("@%p1 cp.async.bulk.wait_group.read 2;"), overwritten);
   EXPECT_EQ(sent(""), overwritten);
   EXPECT_EQ(sent("@!%p1 cp.async.bulk.wait_group 0;"), overwritten) << "groups of other threads";
+}
+
+TEST_F(BulkCopyTest, SendsWithoutEnd) {
+  load_kernel(joined({kBegin, kSend, R"(
+  mov.u32 %r4, 0;
+again:
+  @%p1 cp.async.bulk.global.shared::cta.bulk_group [%base], [tile], %r3;
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p3, %r4, 10000;
+  @%p3 bra again;)"}));
+  EXPECT_EQ(run(64), numbers(64));
+  EXPECT_EQ(result.counters.global_store_sectors, 8u * 10001);
 }
 
 TEST_F(BulkCopyTest, AnUnorderedWriteOfTheSourceIsARace) {
