@@ -313,15 +313,14 @@ void SharedRaces::add_holder(Entry own, Holders& h, std::size_t unit) {
     const bool alike = &h == &atomics_ || ((held ^ own) & kFlag) == 0;
     held = join && alike ? with_lanes_of(own, held) : own;
   };
-  if (e < floor_limit_) {
-    e = own;
-  } else if ((e & kShared) != 0) {
+  const bool past = e < floor_limit_;
+  if (!past && (e & kShared) != 0) {
     Entry& mine = h.of_warp(warp_)[unit];
     replace(mine);
     e = std::max(e, (own & ~kThreadMask) | kShared);
-  } else if (warp_of(e) == warp_) {
+  } else if (!past && warp_of(e) == warp_) {
     replace(e);
-  } else if (warps_.knows(warp_, warp_of(e), time_of(e))) {
+  } else if (past || warps_.knows(warp_, warp_of(e), time_of(e))) {
     e = own;
   } else {
     if (h.by_warp.bytes() == 0) {

@@ -1,11 +1,11 @@
 // Bulk copies of sm_90, through cuda::memcpy_async and through cuda::ptx. With the argument `early`
 // a buffer is filled again before the copy from it has read it.
 #include <cooperative_groups.h>
-#include <cuda/barrier>
-#include <cuda/ptx>
 
 #include <cstdint>
 #include <cstdio>
+#include <cuda/barrier>
+#include <cuda/ptx>
 #include <vector>
 
 namespace ptx = cuda::ptx;
@@ -43,8 +43,10 @@ __global__ void twice(const float* in, float* out, bool early) {
   __syncthreads();
   const auto fetch = [&](int t) {
     const int s = t % kStages;
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, buffer[s], in + t * kTile, kBytes, &full[s]);
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[s], kBytes);
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, buffer[s], in + t * kTile, kBytes,
+                       &full[s]);
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[s],
+                                   kBytes);
   };
   if (threadIdx.x == 0) fetch(0);
   for (int t = 0; t < kTiles; ++t) {
@@ -53,7 +55,8 @@ __global__ void twice(const float* in, float* out, bool early) {
       if (!early) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
       fetch(t + 1);
     }
-    while (!ptx::mbarrier_try_wait_parity(&full[s], t / kStages % 2)) {}
+    while (!ptx::mbarrier_try_wait_parity(&full[s], t / kStages % 2)) {
+    }
     for (int i = threadIdx.x; i < kTile; i += kThreads) buffer[s][i] *= 2;
     ptx::fence_proxy_async(ptx::space_shared);
     __syncthreads();
