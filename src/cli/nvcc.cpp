@@ -16,6 +16,7 @@
 #include <cstring>
 #include <regex>
 #include <set>
+#include <string_view>
 
 #include "assay/error.h"
 #include "build/tool.h"
@@ -198,13 +199,24 @@ std::string identity_of(const Nvcc& nvcc, const Command& command) {
   return text;
 }
 
+// The standard and the level of optimisation, unless the user names others: nvcc warns of two.
+Command defaults(const Command& flags) {
+  const auto named = [&](std::string_view brief, std::string_view full) {
+    return std::ranges::any_of(flags, [&](const std::string& flag) {
+      return flag.starts_with(brief) || flag.starts_with(full);
+    });
+  };
+  Command unnamed;
+  if (!named("-std", "--std")) unnamed.emplace_back("-std=c++17");
+  if (!named("-O", "--optimize")) unnamed.emplace_back("-O3");
+  return unnamed;
+}
+
 fs::path compile_object(const Nvcc& nvcc, const CudaBuild& build, const fs::path& source,
                         const fs::path& object, ObjectCache& cache) {
   const std::string compute = "compute_" + build.architecture.substr(3);
-  const Command command = start_of(nvcc) +
-                          Command{"-std=c++17",
-                                  "-O3",
-                                  "-lineinfo",
+  const Command command = start_of(nvcc) + defaults(build.flags) +
+                          Command{"-lineinfo",
                                   "-arch=" + compute,
                                   "-code=" + compute,
                                   "--no-compress",

@@ -237,6 +237,14 @@ class Kept(Case):
         self.write("answer.h", "const int answer = ANSWER;\n")  # as at first
         self.assertEqual(self.compiled(*program, status=7), ["part.cpp"])
 
+    def test_as_the_user_says(self):
+        main = self.write("main.cpp", "int main() { return 3; }\n")
+        self.compiled(main, status=3)
+        self.assertRegex(self.log.read_text(), r"-std=c\+\+17 -O3 ")
+        self.log.unlink()
+        self.compiled("--nvcc-flag=-std=c++20", "--nvcc-flag=-O1", main, status=3)
+        self.assertNotRegex(self.log.read_text(), r"-std=c\+\+17|-O3")
+
     def test_what_warns_warns_again(self):
         warns = self.write("warns.cpp", "int main() { int unused; return 3; }\n")
         for _ in range(2):
