@@ -9,9 +9,6 @@
 namespace assay::sim {
 namespace {
 
-// Copies to global memory that a block may have pending: no program waits for so many.
-constexpr std::size_t kMostStores = 4096;
-
 std::byte* host_of(BlockRun& block, std::uint64_t address, bool shared) {
   return shared ? block.shared.data() + address
                 : reinterpret_cast<std::byte*>(block.global_zero + address);
@@ -61,15 +58,13 @@ void BulkCopies::write(BlockRun& block, const BulkCopy& c, const Contents& conte
   }
 }
 
-bool BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
+void BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
   const std::uint64_t memory = block.checker.shared_bytes();
   // The check of the write reports it.
   if (copy.to > memory || copy.bytes > memory - copy.to)
     check(block, copy, AccessKind::store, nullptr, true);
-  if (loading_bytes_ + copy.bytes > memory) return false;
   loading_bytes_ += copy.bytes;
   loads_.push_back({copy, mbarrier, read(block, copy, false)});
-  return true;
 }
 
 std::uint64_t BulkCopies::land(BlockRun& block, std::uint64_t mbarrier) {

@@ -34,9 +34,10 @@ class BulkCopies {
   void reset();
 
   // To shared memory; `mbarrier` is the offset of the object that counts the bytes. Reads at once.
-  // False, having done nothing, if more bytes would be on their way than the block has memory for.
-  bool load(BlockRun&, const BulkCopy&, std::uint64_t mbarrier);
+  void load(BlockRun&, const BulkCopy&, std::uint64_t mbarrier);
   bool loading() const { return !loads_.empty(); }
+  // Whether so much is on its way that land() must not wait for somebody to poll.
+  bool full() const { return loading_bytes_ > kMostBytes; }
   // Writes what the copies of an mbarrier have read, and returns their bytes.
   std::uint64_t land(BlockRun&, std::uint64_t mbarrier);
 
@@ -51,6 +52,10 @@ class BulkCopies {
   void finish(BlockRun&);
 
  private:
+  // Of a block: no program needs so many.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
+  static constexpr std::size_t kMostStores = 4096;
+
   // What a copy has read.
   struct Contents {
     std::vector<std::byte> data;

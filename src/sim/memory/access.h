@@ -42,7 +42,8 @@ struct WarpAccess {
       nullptr;             // of stores: [kLanes] elements of `bytes`, lane-major; null: unknown
   std::uint32_t pc = 0;    // instruction index in the program, for findings
   std::uint32_t warp = 0;  // within the block
-  std::uint32_t lane = kLanes;  // if below: it alone does what all lanes in `mask` do
+  // If below kLanes: the lane that does it all, for a copy. `value` is then of `mask` alone.
+  std::uint32_t lane = kLanes;
 };
 
 // A thread's access of a range of memory by hardware that copies: cp.async.bulk. Both numbers are

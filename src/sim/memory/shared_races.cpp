@@ -261,8 +261,9 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::access(const WarpAccess& 
 bool SharedRaces::holds_value(const WarpAccess& a, const Run& r, std::size_t unit) const {
   if (a.kind != AccessKind::store || a.value == nullptr || data_ == nullptr) return false;
   const std::size_t size = std::size_t{1} << unit_shift_, at = (unit - r.begin) * size;
+  const std::size_t lane = a.lane < kLanes ? 0 : r.first;
   const auto* const values = static_cast<const std::byte*>(a.value);
-  return std::memcmp(values + std::size_t{r.first} * a.bytes + at, data_ + unit * size, size) == 0;
+  return std::memcmp(values + lane * a.bytes + at, data_ + unit * size, size) == 0;
 }
 
 void SharedRaces::check(const WarpAccess& a, const Run& r, std::size_t unit, Entry e,
@@ -362,9 +363,8 @@ const std::vector<SharedRaces::Conflict>& SharedRaces::range(const RangeAccess& 
   act(r.warp, 1u << r.lane);
   std::array<std::uint64_t, kLanes> address{};
   address[r.lane] = r.address;
-  const WarpAccess a{
-      r.kind, static_cast<std::uint32_t>(r.bytes), 1u << r.lane, address.data(), nullptr, r.pc,
-      r.warp};
+  const auto bytes = static_cast<std::uint32_t>(r.bytes);
+  const WarpAccess a{r.kind, bytes, 1u << r.lane, address.data(), r.value, r.pc, r.warp, r.lane};
   single(a, {r.lane, r.lane, r.address >> unit_shift_, (r.address + r.bytes) >> unit_shift_,
              entry_now(r.pc) | lanes(r.lane, r.lane)});
   return conflicts_;

@@ -8,6 +8,7 @@
 
 #include "sim/execution/bulk_copies.h"
 #include "sim/execution/memory_path.h"
+#include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
 
 namespace assay::sim {
@@ -35,6 +36,20 @@ BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64
   return {w.index, lane, w.pc, from, to, bytes};
 }
 
+void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
+  if (object % sizeof(std::uint64_t) != 0) {
+    fail(w, FindingKind::misaligned, lane,
+         fmt::format("names an mbarrier at offset {} of shared memory, not a multiple of 8",
+                     object));
+  }
+  const std::uint64_t memory = w.block->checker.shared_bytes();
+  if (memory < sizeof(std::uint64_t) || object > memory - sizeof(std::uint64_t)) {
+    fail(
+        w, FindingKind::out_of_bounds, lane,
+        fmt::format("names an mbarrier at offset {} of {} bytes of shared memory", object, memory));
+  }
+}
+
 template <class F>
 void for_active(const WarpRun& w, F&& f) {
   for (std::uint32_t rest = w.active; rest != 0; rest &= rest - 1)
@@ -48,10 +63,10 @@ void load(Warp& warp, const Instr& in) {
   for_active(w, [&](std::uint32_t l) {
     const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], address_in<kNarrowTo>(w, in.a, in.imm, l),
                                   w.r32(in.c).v[l]);
-    if (w.block->bulk.load(*w.block, copy, address_in<kNarrowObject>(w, in.e, 0, l))) return;
-    fail(w, FindingKind::trap, l,
-         "more bytes of bulk copies are on their way than the block has shared memory: nobody "
-         "waits for them");
+    const std::uint64_t object = address_in<kNarrowObject>(w, in.e, 0, l);
+    check_mbarrier(w, l, object);
+    w.block->bulk.load(*w.block, copy, object);
+    if (w.block->bulk.full()) land_bulk_copies(w, object);
   });
 }
 

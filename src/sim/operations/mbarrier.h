@@ -40,6 +40,8 @@ struct Mbarrier {
 };
 
 struct Warp;
+// Completes the bulk copies that the object at this offset counts.
+void land_bulk_copies(Warp&, std::uint64_t object);
 // One arrival for each active lane at the mbarrier at its address, `base` + `offset`. With
 // `increment` the phase waits for one more, so that the arrival has no net effect (cp.async).
 void arrive_after_copies(Warp&, std::uint32_t base, std::uint64_t offset, std::uint32_t flags,

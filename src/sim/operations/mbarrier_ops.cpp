@@ -149,19 +149,6 @@ void change_bytes(Warp& warp, const Instr& in) {
   });
 }
 
-// Completes the bulk copies that objects count.
-void land_copies(WarpRun& w, const Lanes64& address) {
-  for_each_object(w.active, address, [&](std::uint64_t object) {
-    std::byte* const host = w.block->shared.data() + object;
-    const std::uint64_t landed = w.block->bulk.land(*w.block, object);
-    if (landed == 0) return;
-    Mbarrier m = read(host);
-    m.bytes -= static_cast<std::int32_t>(landed);
-    finish(w, object, m);
-    write(host, m);
-  });
-}
-
 // d: whether the phase of the state (or of the parity) in b is over, a: address
 template <bool kParity>
 void test_wait(Warp& warp, const Instr& in) {
@@ -169,7 +156,9 @@ void test_wait(Warp& warp, const Instr& in) {
   Lanes64 address;
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic_load, address, host);
-  if (w.block->bulk.loading()) land_copies(w, address);
+  if (w.block->bulk.loading()) {
+    for_each_object(w.active, address, [&](std::uint64_t object) { land_bulk_copies(w, object); });
+  }
   std::uint32_t over = 0;
   for_each_lane(w.active, [&](unsigned l) {
     const Mbarrier m = read(host[l]);
@@ -224,6 +213,17 @@ FlowSelection select_wait(const ptx::Instruction& in, OperandForm address) {
 }
 
 }  // namespace
+
+void land_bulk_copies(Warp& warp, std::uint64_t object) {
+  auto& w = run_of(warp);
+  const std::uint64_t landed = w.block->bulk.land(*w.block, object);
+  if (landed == 0) return;
+  std::byte* const host = w.block->shared.data() + object;
+  Mbarrier m = read(host);
+  m.bytes -= static_cast<std::int32_t>(landed);
+  finish(w, object, m);
+  write(host, m);
+}
 
 void arrive_after_copies(Warp& warp, std::uint32_t base, std::uint64_t offset, std::uint32_t flags,
                          bool increment) {

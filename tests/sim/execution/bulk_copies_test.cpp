@@ -107,16 +107,49 @@ TEST_F(BulkCopyTest, AReadThatDoesNotWaitIsARace) {
   EXPECT_THAT(r.findings[0].describe(), HasSubstr("no barrier lies between"));
 }
 
-// A copy of all shared memory, twice.
-TEST_F(BulkCopyTest, NoMoreIsOnItsWayThanThereIsRoomFor) {
-  load_kernel(joined({kBegin, "mov.u32 %r4, 0;\nagain:", kFetch, R"(
+TEST_F(BulkCopyTest, FetchesWithoutEnd) {
+  load_kernel(joined({kBegin, R"(
+  mov.u32 %r4, 0;
+again:
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%in], %r3, [full];
   add.u32 %r4, %r4, 1;
-  setp.lt.u32 %p3, %r4, 3;
+  setp.lt.u32 %p3, %r4, 20000;
   @%p3 bra again;)"}));
-  const std::uint64_t out = upload(numbers(64));
-  const LaunchResult r = launch(shape(1, 64), "k", out, out);
-  ASSERT_THAT(kinds(r), ElementsAre(FindingKind::trap));
-  EXPECT_THAT(r.findings[0].describe(), HasSubstr("nobody waits for them"));
+  run(64, upload(numbers(64)));
+  EXPECT_EQ(result.counters.global_load_bytes, 20000u * 256);
+}
+
+// As cuda::memcpy_async does where every thread calls it for itself.
+TEST_F(BulkCopyTest, ThatWriteOnePlaceRaceUnlessTheyWriteTheSame) {
+  const auto fetched = [&](const char* step) {
+    load_kernel(joined({kBegin, "mad.wide.u32 %in, %t, ", step, R"(, %in;
+  and.b32 %r4, %t, 31;
+  setp.eq.u32 %p1, %r4, 0;
+  @!%p1 bra wait;
+  mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], %r3;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%in], %r3, [full];
+  setp.eq.u32 %p1, %t, 32;
+  @%p1 mbarrier.arrive.shared.b64 %rd1, [full];)",
+                        kWait}));
+    return launch(shape(1, 64), "k", upload(numbers(64)), upload(numbers(128)));
+  };
+  LaunchResult r = fetched("0");
+  EXPECT_THAT(r.findings, IsEmpty());
+  EXPECT_EQ(r.notes.size(), 1u);
+  r = fetched("1");
+  EXPECT_THAT(kinds(r), ElementsAre(FindingKind::shared_race));
+}
+
+TEST_F(BulkCopyTest, NamesAnMbarrierInSharedMemory) {
+  const auto fetched = [&](const char* object) {
+    load_kernel(joined({kBegin, "mov.u32 %r5, full;\n", object, R"(
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%in], %r3, [%r5];
+)"}));
+    const std::uint64_t out = upload(numbers(64));
+    return kinds(launch(shape(1, 64), "k", out, out));
+  };
+  EXPECT_THAT(fetched("add.u32 %r5, %r5, 4;"), ElementsAre(FindingKind::misaligned));
+  EXPECT_THAT(fetched("add.u32 %r5, %r5, 16;"), ElementsAre(FindingKind::out_of_bounds));
 }
 
 TEST_F(BulkCopyTest, SendsWhenTheGroupIsWaitedFor) {
