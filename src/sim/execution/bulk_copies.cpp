@@ -59,6 +59,7 @@ void BulkCopies::write(BlockRun& block, const BulkCopy& c, const Contents& conte
 }
 
 void BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
+  if (copy.bytes == 0) return;
   const std::uint64_t memory = block.checker.shared_bytes();
   // The check of the write reports it.
   if (copy.to > memory || copy.bytes > memory - copy.to)

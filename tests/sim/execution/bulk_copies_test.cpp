@@ -183,6 +183,12 @@ TEST_F(BulkCopyTest, ReadsTheSourceNoEarlierThanTheProgramWaits) {
   EXPECT_EQ(sent("@!%p1 cp.async.bulk.wait_group 0;"), overwritten) << "groups of other threads";
 }
 
+TEST_F(BulkCopyTest, OfNothing) {
+  load_kernel(joined({kBegin, "mov.u32 %r3, 0;\n", kFetch, kWait, kSend}));
+  run(64);
+  EXPECT_EQ(result.counters.global_load_bytes + result.counters.global_store_bytes, 0u);
+}
+
 TEST_F(BulkCopyTest, SendsWithoutEnd) {
   load_kernel(joined({kBegin, kSend, R"(
   mov.u32 %r4, 0;
