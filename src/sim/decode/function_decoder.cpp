@@ -97,9 +97,9 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
     if (choice) return add(in, *choice, false);
   }
   if (from(select_warp_op(in), false) || from(select_tensor(in), false)) return;
-  for (const auto& choice :
-       {select_atomic(in, names_), select_barrier(in), select_async(in, names_),
-        select_mbarrier(in, names_), select_texture(in), select_control(in)}) {
+  for (const auto& choice : {select_atomic(in, names_), select_barrier(in),
+                             select_async(in, names_), select_bulk(in, names_),
+                             select_mbarrier(in, names_), select_texture(in), select_control(in)}) {
     if (choice) return add(in, *choice, false);
   }
   throw_unsupported(in);

@@ -20,9 +20,7 @@ namespace assay::sim {
 
 struct BlockRun;
 
-// Bulk copies move pieces of so many bytes, at addresses that are multiples of it.
-inline constexpr std::uint32_t kBulkPiece = 16;
-
+// Addresses and bytes are multiples of kBulkPiece.
 struct BulkCopy {
   std::uint32_t warp = 0, lane = 0, pc = 0;  // who issued it, and where
   std::uint64_t from = 0, to = 0;            // in shared memory: offsets

@@ -47,7 +47,8 @@ struct WarpAccess {
 };
 
 // A thread's access of a range of memory by hardware that copies: cp.async.bulk. Both numbers are
-// multiples of 16.
+// multiples of kBulkPiece.
+inline constexpr std::uint32_t kBulkPiece = 16;
 struct RangeAccess {
   AccessKind kind = AccessKind::load;  // or store
   std::uint64_t address = 0;           // of shared: offset in the window

@@ -329,9 +329,8 @@ bool BlockChecker::shared_range(const RangeAccess& r) {
   State& s = *state_;
   std::array<std::uint64_t, kLanes> address{};
   address[r.lane] = r.address;
-  const WarpAccess a{
-      r.kind, static_cast<std::uint32_t>(r.bytes), 1u << r.lane, address.data(), nullptr, r.pc,
-      r.warp};
+  const auto bytes = static_cast<std::uint32_t>(r.bytes);
+  const WarpAccess a{r.kind, bytes, 1u << r.lane, address.data(), r.value, r.pc, r.warp, r.lane};
   if (r.address > s.shared_bytes || r.bytes > s.shared_bytes - r.address)
     return s.refuse(FindingKind::out_of_bounds, a, r.lane, true);
   constexpr std::uint64_t kPass = std::uint64_t{kBanks} * kBankBytes;
@@ -345,18 +344,18 @@ bool BlockChecker::shared_range(const RangeAccess& r) {
       undefined = 1u << r.lane;
     }
   }
-  if (s.shared_races) s.report_races(a, s.shared_races->range(r));
+  if (s.shared_races) s.report_races(a, s.shared_races->range(a));
   return true;
 }
 
 bool BlockChecker::global_range(const RangeAccess& r) {
-  constexpr std::uint32_t kPiece = 16;
   std::array<std::uint64_t, kLanes> address{};
-  for (std::uint64_t at = 0; at < r.bytes; at += std::uint64_t{kLanes} * kPiece) {
-    for (std::uint32_t l = 0; l < kLanes; ++l) address[l] = r.address + at + l * kPiece;
-    const auto mask = static_cast<std::uint32_t>(low_bits((r.bytes - at) / kPiece));
+  for (std::uint64_t at = 0; at < r.bytes; at += std::uint64_t{kLanes} * kBulkPiece) {
+    for (std::uint32_t l = 0; l < kLanes; ++l) address[l] = r.address + at + l * kBulkPiece;
+    const auto mask = static_cast<std::uint32_t>(low_bits((r.bytes - at) / kBulkPiece));
     const std::byte* const value = r.value == nullptr ? nullptr : r.value + at;
-    if (!global({r.kind, kPiece, mask, address.data(), value, r.pc, r.warp, r.lane})) return false;
+    if (!global({r.kind, kBulkPiece, mask, address.data(), value, r.pc, r.warp, r.lane}))
+      return false;
   }
   return true;
 }

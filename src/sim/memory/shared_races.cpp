@@ -358,15 +358,12 @@ bool SharedRaces::load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64
   return true;
 }
 
-const std::vector<SharedRaces::Conflict>& SharedRaces::range(const RangeAccess& r) {
+const std::vector<SharedRaces::Conflict>& SharedRaces::range(const WarpAccess& a) {
   conflicts_.clear();
-  act(r.warp, 1u << r.lane);
-  std::array<std::uint64_t, kLanes> address{};
-  address[r.lane] = r.address;
-  const auto bytes = static_cast<std::uint32_t>(r.bytes);
-  const WarpAccess a{r.kind, bytes, 1u << r.lane, address.data(), r.value, r.pc, r.warp, r.lane};
-  single(a, {r.lane, r.lane, r.address >> unit_shift_, (r.address + r.bytes) >> unit_shift_,
-             entry_now(r.pc) | lanes(r.lane, r.lane)});
+  act(a.warp, a.mask);
+  const std::uint64_t begin = a.address[a.lane], end = begin + a.bytes;
+  single(a, {a.lane, a.lane, begin >> unit_shift_, end >> unit_shift_,
+             entry_now(a.pc) | lanes(a.lane, a.lane)});
   return conflicts_;
 }
 

@@ -61,8 +61,8 @@ class SharedRaces {
   // the memory, aligned. The shape is that of the access, or null; it saves work.
   const std::vector<Conflict>& access(const WarpAccess&, const LanePattern&,
                                       const LaneShape* = nullptr);
-  // access() for all of a range by one lane.
-  const std::vector<Conflict>& range(const RangeAccess&);
+  // access() by one lane, of any number of bytes.
+  const std::vector<Conflict>& range(const WarpAccess&);
   // access() for a plain load of one address by all lanes of a warp, if a quick look shows that it
   // conflicts with nothing. Otherwise false, and nothing is recorded.
   bool load_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t address,

@@ -5,7 +5,6 @@
 
 #include "sim/execution/async_copies.h"
 #include "sim/execution/memory_path.h"
-#include "sim/operations/bulk_copy.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
@@ -113,8 +112,7 @@ FlowSelection select_copy(const ptx::Instruction& in, const Names& names) {
   const bool narrow = narrow_base(in.operands[0], names);
   s.run = copy_async;
   s.e = static_cast<std::uint32_t>(bytes) | (narrow ? kNarrow : 0);
-  s.operands = {narrow ? OperandForm::address32 : OperandForm::address64, OperandForm::address64,
-                OperandForm::ignored};
+  s.operands = {address_form(narrow), OperandForm::address64, OperandForm::ignored};
   if (count == 4) {
     const ptx::Operand& o = in.operands[3];
     const bool ignore =
@@ -129,8 +127,8 @@ FlowSelection select_copy(const ptx::Instruction& in, const Names& names) {
 }  // namespace
 
 std::optional<FlowSelection> select_async(const ptx::Instruction& in, const Names& names) {
-  if (in.opcode != "cp" || !has(in, "async")) return std::nullopt;
-  if (has(in, "bulk")) return select_bulk(in, names);
+  if (in.opcode != "cp" || !has(in, "async") || has(in, "bulk")) return std::nullopt;
+  if (has(in, "reduce")) throw_unsupported(in);
   FlowSelection s;
   if (has(in, "commit_group")) {
     s.run = commit_group;
@@ -144,7 +142,7 @@ std::optional<FlowSelection> select_async(const ptx::Instruction& in, const Name
     flags.space = has_prefix(in, "shared") ? Space::shared : Space::generic;
     flags.narrow_address = narrow_base(in.operands[0], names);
     s.run = has(in, "noinc") ? arrive_on_copies<false> : arrive_on_copies<true>;
-    s.operands = {flags.narrow_address ? OperandForm::address32 : OperandForm::address64};
+    s.operands = {address_form(flags.narrow_address)};
     s.e = flags.encode();
   } else if (has_prefix(in, "shared")) {
     s = select_copy(in, names);

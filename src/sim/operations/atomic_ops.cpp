@@ -13,6 +13,7 @@
 
 #include "sim/execution/memory_path.h"
 #include "sim/math/formats.h"
+#include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/lane_ops.h"
 #include "sim/operations/modifiers.h"
@@ -183,17 +184,12 @@ void locate(Warp& warp, const Instr& in, std::uint32_t base, std::uint32_t bytes
   out.shared_with_host_threads = w.block->grid->parallel && out.flags.space != Space::shared;
 }
 
-template <class F>
-void for_each_lane(std::uint32_t mask, F&& f) {
-  for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
-}
-
 // d = old [a]; [a] = Op(old, b)
 template <class W, class Op>
 void atomic(Warp& w, const Instr& in) {
   Target target;
   locate(w, in, in.a, sizeof(W), target, std::is_same_v<Op, Exchange<W>>);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     const W b = source<W>(w, in.b, l);
     const W old = update<W>(target.host[l], target.shared_with_host_threads,
                             [&](W value) { return static_cast<W>(Op::apply(value, b)); });
@@ -206,7 +202,7 @@ void add_f32_anywhere(Warp& w, const Instr& in) {
   Target target;
   locate(w, in, in.a, 4, target);
   const AlignedBuffer& shared = w.block->shared;
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     const auto b = source<std::uint32_t>(w, in.b, l);
     const bool in_shared = static_cast<std::size_t>(target.host[l] - shared.data()) < shared.size();
     const auto old = update<std::uint32_t>(
@@ -222,7 +218,7 @@ template <class W>
 void compare_and_swap(Warp& w, const Instr& in) {
   Target target;
   locate(w, in, in.a, sizeof(W), target);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     const W b = source<W>(w, in.b, l), c = source<W>(w, in.c, l);
     const W old = update<W>(target.host[l], target.shared_with_host_threads,
                             [&](W value) { return value == b ? c : value; });
@@ -238,7 +234,7 @@ void vector_atomic(Warp& w, const Instr& in) {
   const std::uint32_t* address = returns ? results + kVector : results;
   Target target;
   locate(w, in, *address, sizeof(W) * kVector, target);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     for (unsigned v = 0; v < kVector; ++v) {
       const W b = source<W>(w, address[1 + v], l);
       const W old = update<W>(target.host[l] + v * sizeof(W), target.shared_with_host_threads,
@@ -423,7 +419,7 @@ std::optional<FlowSelection> select_atomic(const ptx::Instruction& in, const Nam
   s.cls = InstrClass::memory;
   const Forms forms = forms_of(m->type, vector);
   if (returns) s.operands.push_back(forms.result);
-  s.operands.push_back(flags.narrow_address ? OperandForm::address32 : OperandForm::address64);
+  s.operands.push_back(address_form(flags.narrow_address));
   s.operands.push_back(forms.source);
   if (op == "cas") s.operands.push_back(forms.source);
   if (m->cache_policy) s.operands.push_back(OperandForm::ignored);

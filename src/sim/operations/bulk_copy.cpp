@@ -1,29 +1,17 @@
 // cp.async.bulk: see sim/execution/bulk_copies.h. What needs clusters of blocks or tensor maps is
 // refused.
-#include "sim/operations/bulk_copy.h"
-
 #include <fmt/format.h>
-
-#include <bit>
 
 #include "sim/execution/bulk_copies.h"
 #include "sim/execution/memory_path.h"
+#include "sim/memory/lane_pattern.h"
+#include "sim/operations/flow_selection.h"
 #include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
 
 namespace assay::sim {
 
 namespace {
-
-// What the register in a slot holds plus an offset: an address of shared memory may have 32 bits.
-template <bool kNarrow>
-std::uint64_t address_in(Warp& w, std::uint32_t slot, std::uint64_t offset, std::uint32_t lane) {
-  if constexpr (kNarrow) {
-    return w.r32(slot).v[lane] + static_cast<std::uint32_t>(offset);
-  } else {
-    return w.r64(slot).v[lane] + offset;
-  }
-}
 
 BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64_t to,
                  std::uint32_t bytes) {
@@ -50,23 +38,18 @@ void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
   }
 }
 
-template <class F>
-void for_active(const WarpRun& w, F&& f) {
-  for (std::uint32_t rest = w.active; rest != 0; rest &= rest - 1)
-    f(static_cast<std::uint32_t>(std::countr_zero(rest)));
-}
-
 // a: destination, b: source, c: bytes, e: the mbarrier
 template <bool kNarrowTo, bool kNarrowObject>
 void load(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
-  for_active(w, [&](std::uint32_t l) {
-    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], address_in<kNarrowTo>(w, in.a, in.imm, l),
-                                  w.r32(in.c).v[l]);
-    const std::uint64_t object = address_in<kNarrowObject>(w, in.e, 0, l);
-    check_mbarrier(w, l, object);
-    w.block->bulk.load(*w.block, copy, object);
-    if (w.block->bulk.full()) land_bulk_copies(w, object);
+  Lanes64 to, object;
+  lane_addresses(w, in.a, in.imm, kNarrowTo, to);
+  lane_addresses(w, in.e, 0, kNarrowObject, object);
+  for_lanes(w.active, [&](std::uint32_t l) {
+    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], to.v[l], w.r32(in.c).v[l]);
+    check_mbarrier(w, l, object.v[l]);
+    w.block->bulk.load(*w.block, copy, object.v[l]);
+    if (w.block->bulk.full()) land_bulk_copies(w, object.v[l]);
   });
 }
 
@@ -74,9 +57,11 @@ void load(Warp& warp, const Instr& in) {
 template <bool kNarrowFrom>
 void store(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
-  for_active(w, [&](std::uint32_t l) {
-    w.block->bulk.store(*w.block, copy_of(w, l, address_in<kNarrowFrom>(w, in.b, 0, l),
-                                          w.r64(in.a).v[l] + in.imm, w.r32(in.c).v[l]));
+  Lanes64 from, to;
+  lane_addresses(w, in.b, 0, kNarrowFrom, from);
+  lane_addresses(w, in.a, in.imm, false, to);
+  for_lanes(w.active, [&](std::uint32_t l) {
+    w.block->bulk.store(*w.block, copy_of(w, l, from.v[l], to.v[l], w.r32(in.c).v[l]));
   });
 }
 
@@ -92,10 +77,6 @@ void wait(Warp& warp, const Instr& in) {
 
 void prefetch(Warp&, const Instr&) {}
 
-OperandForm shared_form(bool narrow) {
-  return narrow ? OperandForm::address32 : OperandForm::address64;
-}
-
 FlowSelection select_load(const ptx::Instruction& in, const Names& names) {
   const bool narrow_to = narrow_base(in.operands[0], names),
              narrow_object = narrow_base(in.operands[3], names);
@@ -105,8 +86,8 @@ FlowSelection select_load(const ptx::Instruction& in, const Names& names) {
   } else {
     s.run = narrow_object ? load<false, true> : load<false, false>;
   }
-  s.operands = {shared_form(narrow_to), OperandForm::address64, OperandForm::src32,
-                shared_form(narrow_object)};
+  s.operands = {address_form(narrow_to), OperandForm::address64, OperandForm::src32,
+                address_form(narrow_object)};
   return s;
 }
 
@@ -114,13 +95,14 @@ FlowSelection select_store(const ptx::Instruction& in, const Names& names) {
   const bool narrow = narrow_base(in.operands[1], names);
   FlowSelection s;
   s.run = narrow ? store<true> : store<false>;
-  s.operands = {OperandForm::address64, shared_form(narrow), OperandForm::src32};
+  s.operands = {OperandForm::address64, address_form(narrow), OperandForm::src32};
   return s;
 }
 
 }  // namespace
 
-FlowSelection select_bulk(const ptx::Instruction& in, const Names& names) {
+std::optional<FlowSelection> select_bulk(const ptx::Instruction& in, const Names& names) {
+  if (in.opcode != "cp" || !has(in, "bulk")) return std::nullopt;
   if (in.modifiers.front() != "async" || has(in, "tensor") || has(in, "multicast::cluster") ||
       has(in, "cp_mask"))
     throw_unsupported(in);

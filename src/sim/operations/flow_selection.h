@@ -27,6 +27,7 @@ std::optional<FlowSelection> select_atomic(const ptx::Instruction&,
                                            const Names&);              // atomic_ops.cpp
 std::optional<FlowSelection> select_barrier(const ptx::Instruction&);  // barrier_ops.cpp
 std::optional<FlowSelection> select_async(const ptx::Instruction&, const Names&);  // async_copy.cpp
+std::optional<FlowSelection> select_bulk(const ptx::Instruction&, const Names&);   // bulk_copy.cpp
 std::optional<FlowSelection> select_mbarrier(const ptx::Instruction&,
                                              const Names&);            // mbarrier_ops.cpp
 std::optional<FlowSelection> select_texture(const ptx::Instruction&);  // texture_ops.cpp

@@ -35,6 +35,11 @@ enum class OperandForm : std::uint8_t {
   texture,    // [object, {x, y, ...}]: the object's 64 bits, then each coordinate's 32
 };
 
+// Of an address whose register may have 32 bits, as is allowed for shared memory.
+constexpr OperandForm address_form(bool narrow) {
+  return narrow ? OperandForm::address32 : OperandForm::address64;
+}
+
 struct Selection {
   Handler run = nullptr;
   InstrClass cls = InstrClass::other;

@@ -361,18 +361,17 @@ std::optional<FlowSelection> select_memory(const ptx::Instruction& in, const Nam
   s.cls = InstrClass::memory;
   s.e = flags.encode();
   const OperandForm value_form = form_of(m->type, m->vector, loads);
-  const OperandForm address_form =
-      flags.narrow_address ? OperandForm::address32 : OperandForm::address64;
+  const OperandForm base_form = address_form(flags.narrow_address);
   if (loads) {
     s.run = bytes == 16 ? load128 : handler_of(kLoads, bytes, m->vector);
-    s.operands = {value_form, address_form};
+    s.operands = {value_form, base_form};
     if (beyond_warp && (m->ordered || m->is_volatile || m->uncached)) {
       s.flow = Flow::poll;
       s.ordered = s.waits_for_blocks = m->space != Space::shared && m->beyond_block;
     }
   } else {
     s.run = bytes == 16 ? store128 : handler_of(kStores, bytes, m->vector);
-    s.operands = {address_form, value_form};
+    s.operands = {base_form, value_form};
     s.ordered = flags.atomic && m->space != Space::shared;
   }
   if (m->cache_policy) s.operands.push_back(OperandForm::ignored);

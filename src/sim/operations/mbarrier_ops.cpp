@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "sim/execution/memory_path.h"
+#include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/lane_ops.h"
 #include "sim/operations/mbarrier.h"
@@ -44,11 +45,6 @@ Mbarrier read(const std::byte* p) {
 void write(std::byte* p, const Mbarrier& m) {
   const std::uint64_t word = m.encode();
   std::memcpy(p, &word, sizeof word);
-}
-
-template <class F>
-void for_each_lane(std::uint32_t mask, F&& f) {
-  for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 
 // Calls f(address) for each distinct object that active lanes name.
@@ -91,15 +87,15 @@ void init(Warp& warp, const Instr& in) {
   Lanes64 address;
   lane_addresses(w, in.a, in.imm, f.narrow_address, address);
   alignas(64) std::uint64_t word[kLanes] = {};
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     Mbarrier m;
     m.pending = m.expected = w.r32(in.b).v[l] & Mbarrier::kMaxCount;
     word[l] = m.encode();
   });
   store_lanes<8>(w, f.space, address.v, w.active, AccessKind::store,
                  reinterpret_cast<const std::byte*>(word));
-  for_each_lane(w.active,
-                [&](unsigned l) { w.block->checker.mbarrier_init(object_of(f, address.v[l])); });
+  for_lanes(w.active,
+            [&](unsigned l) { w.block->checker.mbarrier_init(object_of(f, address.v[l])); });
 }
 
 void invalidate(Warp& warp, const Instr& in) {
@@ -120,7 +116,7 @@ void arrive(Warp& warp, const Instr& in) {
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic, address, host);
   tell_arrivals(w, address);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     Mbarrier m = read(host[l]);
     const std::uint64_t before = m.encode();
     std::uint32_t count = 1;
@@ -140,7 +136,7 @@ void change_bytes(Warp& warp, const Instr& in) {
   Lanes64 address;
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic, address, host);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     Mbarrier m = read(host[l]);
     const auto bytes = static_cast<std::int32_t>(w.r32(in.b).v[l]);
     m.bytes += kComplete ? -bytes : bytes;
@@ -160,7 +156,7 @@ void test_wait(Warp& warp, const Instr& in) {
     for_each_object(w.active, address, [&](std::uint64_t object) { land_bulk_copies(w, object); });
   }
   std::uint32_t over = 0;
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     const Mbarrier m = read(host[l]);
     bool done = false;
     if constexpr (kParity) {
@@ -232,7 +228,7 @@ void arrive_after_copies(Warp& warp, std::uint32_t base, std::uint64_t offset, s
   Hosts host;
   locate(w, base, offset, flags, AccessKind::atomic, address, host);
   tell_arrivals(w, address);
-  for_each_lane(w.active, [&](unsigned l) {
+  for_lanes(w.active, [&](unsigned l) {
     Mbarrier m = read(host[l]);
     if (increment) ++m.pending;
     arrive_one(w, l, address.v[l], m, 1);
@@ -256,8 +252,7 @@ std::optional<FlowSelection> select_mbarrier(const ptx::Instruction& in, const N
                    [](const Operand& o) { return o.kind == Operand::Kind::address; });
   if (address_operand == in.operands.end()) throw_unsupported(in);
   flags.narrow_address = narrow_base(*address_operand, names);
-  const OperandForm address =
-      flags.narrow_address ? OperandForm::address32 : OperandForm::address64;
+  const OperandForm address = address_form(flags.narrow_address);
   if (has(in, "init")) {
     s.run = init;
     s.operands = {address, OperandForm::src32};

@@ -134,7 +134,7 @@ Selection select_matrix_move(const ptx::Instruction& i) {
   const Handler run = count == 1   ? handler<1>(load, trans, shared)
                       : count == 2 ? handler<2>(load, trans, shared)
                                    : handler<4>(load, trans, shared);
-  const OperandForm address = shared ? OperandForm::address32 : OperandForm::address64;
+  const OperandForm address = address_form(shared);
   if (load) {
     return select_full_warp(run, InstrClass::memory,
                             {fragment_form(i, 0, count, OperandForm::dst32_list), address});

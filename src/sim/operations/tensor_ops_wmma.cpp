@@ -352,7 +352,7 @@ Selection select_wmma_memory(const ptx::Instruction& i) {
   using Form = OperandForm;
   const FragmentLayout layout = layout_of(kFragments[fragment]);
   const bool wide = layout.element_bits == 64;
-  const Form address = space == ptx::Space::shared ? Form::address32 : Form::address64;
+  const Form address = address_form(space == ptx::Space::shared);
   std::vector<Form> forms;
   if (is_store) {
     forms = {address,

@@ -260,8 +260,7 @@ TEST_F(BulkCopyTest, PiecesOf16BytesAtMultiplesOf16) {
 TEST_F(BulkCopyTest, RefusesClustersAndTensors) {
   for (const char* text :
        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%r1], "
-        "[%rd1], 16, [%r2], %h1;",
+        "[%r1], [%rd1], 16, [%r2], %h1;",
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r2], 16, "
         "[%r3];",
         "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];",
