@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -376,6 +377,9 @@ sim::KernelId HardwareGpu::kernel(sim::ModuleId module, std::string_view name) {
   kernel.info.local_bytes = ask(kFunctionLocalBytes);
   kernel.info.registers = ask(kFunctionRegisters);
   kernel.info.max_threads = ask(kFunctionMaxThreads);
+  kernel.info.required_cluster = {ask(kFunctionRequiredClusterWidth),
+                                  ask(kFunctionRequiredClusterHeight),
+                                  ask(kFunctionRequiredClusterDepth)};
   for (std::size_t i = 0, offset = 0, bytes = 0;
        driver_.function_param(kernel.function, i, &offset, &bytes) == kSuccess; ++i) {
     kernel.info.param_offset.push_back(static_cast<std::uint32_t>(offset));
@@ -415,6 +419,9 @@ sim::LaunchStatus HardwareGpu::check(Kernel& kernel, const sim::LaunchConfig& co
       shared > static_cast<std::uint64_t>(limits_.shared_per_block))
     return invalid_configuration;
   if (!allow_shared(kernel, config.dynamic_shared_bytes)) return invalid_configuration;
+  if (!sim::is_cluster(kernel.info, config.grid, config.cluster) ||
+      !allow_cluster(kernel, config.cluster.count()))
+    return invalid_configuration;
   if (!config.cooperative) return ok;
   const std::uint64_t resident =
       std::uint64_t{blocks_per_multiprocessor(kernel, threads, config.dynamic_shared_bytes)} *
@@ -430,6 +437,14 @@ bool HardwareGpu::allow_shared(Kernel& kernel, std::uint64_t bytes) const {
     return false;
   kernel.dynamic_shared = bytes;
   kernel.has_run = false;  // the driver may have to reconfigure it
+  return true;
+}
+
+bool HardwareGpu::allow_cluster(Kernel& kernel, std::uint64_t blocks) const {
+  if (blocks <= sim::kPortableClusterBlocks || kernel.large_clusters) return true;
+  if (driver_.function_set_attribute(kernel.function, kFunctionLargeClusters, 1) != kSuccess)
+    return false;
+  kernel.large_clusters = true;
   return true;
 }
 
@@ -450,10 +465,12 @@ std::optional<std::uint32_t> HardwareGpu::resident_blocks(sim::KernelId id, std:
   return blocks_per_multiprocessor(kernels_.at(id), threads, dynamic_shared_bytes);
 }
 
-sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig& config,
+sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig& given,
                                       std::span<const std::byte> params, const sim::Operation*) {
   sim::LaunchResult result;
   Kernel& kernel = kernels_.at(id);
+  sim::LaunchConfig config = given;
+  config.cluster = sim::cluster_of(kernel.info, given);
   if (failed_ == kSuccess && (result.status = check(kernel, config)) != sim::LaunchStatus::ok)
     return result;
   if (!admit(kernel.has_run)) {
@@ -466,19 +483,32 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
   std::vector<void*> pointers;
   for (const std::uint32_t offset : kernel.info.param_offset)
     pointers.push_back(block.data() + offset);
-  const sim::Dim3 &g = config.grid, &b = config.block;
-  const auto shared = static_cast<unsigned>(config.dynamic_shared_bytes);
-  const CUresult launched =
-      config.cooperative ? driver_.launch_cooperative(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z,
-                                                      shared, stream_, pointers.data())
-                         : driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
-                                          stream_, pointers.data(), nullptr);
-  bool done = put(launched);
+  bool done = put(launch(kernel, config, pointers.data()));
   // After this, work may be held again.
   if (done && !kernel.has_run) done = finish();
   kernel.has_run = true;
   if (!done) result.status = status_of(failed_);
   return result;
+}
+
+CUresult HardwareGpu::launch(const Kernel& kernel, const sim::LaunchConfig& config, void** params) {
+  const sim::Dim3 &g = config.grid, &b = config.block, &c = config.cluster;
+  const auto shared = static_cast<unsigned>(config.dynamic_shared_bytes);
+  if (c.count() > 1) {
+    CUlaunchAttribute attributes[2];
+    attributes[0].id = kLaunchClusterDimension;
+    std::ranges::copy(std::array{c.x, c.y, c.z}, attributes[0].cluster);
+    attributes[1].id = kLaunchCooperative;
+    attributes[1].cooperative = config.cooperative ? 1 : 0;
+    const CUlaunchConfig extended{{g.x, g.y, g.z}, {b.x, b.y, b.z}, shared, stream_, attributes, 2};
+    return driver_.launch_extended(&extended, kernel.function, params, nullptr);
+  }
+  if (config.cooperative) {
+    return driver_.launch_cooperative(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared,
+                                      stream_, params);
+  }
+  return driver_.launch(kernel.function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream_, params,
+                        nullptr);
 }
 
 }  // namespace assay::device

@@ -86,6 +86,7 @@ class HardwareGpu final : public Gpu {
     gpu::CUfunction function = nullptr;
     sim::KernelInfo info;
     std::uint64_t dynamic_shared = 0;  // bytes the driver currently allows
+    bool large_clusters = false;       // whether the driver allows more than 8 blocks
     bool has_run = false;
   };
 
@@ -103,6 +104,8 @@ class HardwareGpu final : public Gpu {
   sim::LaunchStatus check(Kernel&, const sim::LaunchConfig&) const;
   // False if the GPU does not have that much for a block of this kernel.
   bool allow_shared(Kernel&, std::uint64_t dynamic_shared_bytes) const;
+  bool allow_cluster(Kernel&, std::uint64_t blocks) const;
+  gpu::CUresult launch(const Kernel&, const sim::LaunchConfig&, void** params);
   std::uint32_t blocks_per_multiprocessor(Kernel&, std::uint64_t threads,
                                           std::uint64_t dynamic_shared_bytes) const;
   void flush_l2();

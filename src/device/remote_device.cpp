@@ -87,6 +87,8 @@ sim::KernelReply RemoteDevice::kernel(sim::ModuleId module, std::string_view nam
   info.local_bytes = wire.local_bytes;
   info.registers = wire.registers;
   info.max_threads = wire.max_threads;
+  info.required_cluster = {wire.required_cluster[0], wire.required_cluster[1],
+                           wire.required_cluster[2]};
   return reply;
 }
 
@@ -214,7 +216,8 @@ sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchCon
   call.shape = {.grid = {config.grid.x, config.grid.y, config.grid.z},
                 .block = {config.block.x, config.block.y, config.block.z},
                 .dynamic_shared_bytes = config.dynamic_shared_bytes,
-                .cooperative = config.cooperative ? 1u : 0u};
+                .cooperative = config.cooperative ? 1u : 0u,
+                .cluster = {config.cluster.x, config.cluster.y, config.cluster.z}};
   const Answer answer = ask(call, params);
   wire::PayloadReader payload = payload_of(answer);
   const auto wire = payload.value<LaunchWire>();

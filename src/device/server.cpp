@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <exception>
@@ -59,7 +60,8 @@ sim::LaunchConfig config_of(const LaunchShape& s) {
   return {.grid = {s.grid[0], s.grid[1], s.grid[2]},
           .block = {s.block[0], s.block[1], s.block[2]},
           .dynamic_shared_bytes = s.dynamic_shared_bytes,
-          .cooperative = s.cooperative != 0};
+          .cooperative = s.cooperative != 0,
+          .cluster = {s.cluster[0], s.cluster[1], s.cluster[2]}};
 }
 
 std::string why_refused(sim::LaunchStatus status, const LaunchShape& s, std::uint32_t registers) {
@@ -74,9 +76,12 @@ std::string why_refused(sim::LaunchStatus status, const LaunchShape& s, std::uin
                          config.block.count(), registers);
     default:
       return fmt::format(
-          "a grid of {} x {} x {} blocks of {} x {} x {} threads, with {} bytes of dynamic shared "
-          "memory, is not valid for it",
+          "a grid of {} x {} x {} blocks of {} x {} x {} threads{}, with {} bytes of dynamic "
+          "shared memory, is not valid for it",
           s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2],
+          config.cluster.count() == 1 ? ""
+                                      : fmt::format(" in clusters of {} x {} x {} blocks",
+                                                    s.cluster[0], s.cluster[1], s.cluster[2]),
           s.dynamic_shared_bytes);
   }
 }
@@ -352,6 +357,8 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   wire.local_bytes = info.local_bytes;
   wire.registers = info.registers;
   wire.max_threads = info.max_threads;
+  const sim::Dim3& cluster = info.required_cluster;
+  std::ranges::copy(std::array{cluster.x, cluster.y, cluster.z}, wire.required_cluster);
   payload.value(wire);
   payload.text(info.name);
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {

@@ -59,6 +59,10 @@ enum : int {
   kFunctionLocalBytes = 3,
   kFunctionRegisters = 4,
   kFunctionMaxDynamicShared = 8,
+  kFunctionRequiredClusterWidth = 11,
+  kFunctionRequiredClusterHeight = 12,
+  kFunctionRequiredClusterDepth = 13,
+  kFunctionLargeClusters = 14,  // NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 };
 
 inline constexpr unsigned kNonBlockingStream = 1, kHostAllocDeviceMap = 2, kWaitValueGeq = 0,
@@ -70,6 +74,25 @@ inline constexpr int kJitErrorLogBuffer = 5, kJitErrorLogBufferBytes = 6;
 // The keys of cuLaunchKernel's `extra`.
 inline constexpr std::uintptr_t kLaunchParamEnd = 0, kLaunchParamBufferPointer = 1,
                                 kLaunchParamBufferSize = 2;
+
+// CUlaunchAttribute with the members that are used, and CUlaunchConfig.
+inline constexpr int kLaunchCooperative = 2, kLaunchClusterDimension = 4;
+struct CUlaunchAttribute {
+  int id = 0;
+  char pad[4] = {};
+  union {
+    char bytes[64] = {};
+    int cooperative;
+    unsigned cluster[3];
+  };
+};
+static_assert(sizeof(CUlaunchAttribute) == 72);
+struct CUlaunchConfig {
+  unsigned grid[3] = {}, block[3] = {}, shared = 0;
+  CUstream stream = nullptr;
+  CUlaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
 
 // CUmemLocation, CUmemAllocationProp, CUmemAccessDesc.
 struct CUmemLocation {
@@ -156,6 +179,8 @@ class DriverError : public std::runtime_error {
   X(launch, cuLaunchKernel,                                                                     \
     (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
      unsigned shared, CUstream, void** params, void** extra))                                   \
+  X(launch_extended, cuLaunchKernelEx,                                                          \
+    (const CUlaunchConfig*, CUfunction, void** params, void** extra))                           \
   X(launch_cooperative, cuLaunchCooperativeKernel,                                              \
     (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
      unsigned shared, CUstream, void** params))

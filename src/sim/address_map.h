@@ -16,6 +16,9 @@ struct AddressRange {
 inline constexpr AddressRange kGlobalRange{0x2000'0000'0000, std::uint64_t{1} << 37};
 // Shared memory of the executing block; offset 0 of the window is offset 0 of .shared.
 inline constexpr AddressRange kSharedRange{0x1000'0000'0000, std::uint64_t{1} << 24};
+// Further on in the same window, the shared memories of the cluster's blocks, the executing one
+// included: that of the block of rank r begins at offset (r + 1) * kClusterStride.
+inline constexpr std::uint64_t kClusterStride = std::uint64_t{1} << 18;
 // Local memory of the executing thread, likewise.
 inline constexpr AddressRange kLocalRange{0x1100'0000'0000, std::uint64_t{1} << 24};
 // Kernel parameters, likewise (cvta.param).

@@ -63,7 +63,8 @@ struct Counters {
   // Shared memory: warp instructions, and the passes they need beyond one because several distinct
   // 4-byte words lie in one of the 32 banks. Accesses of 8 (16) bytes go by half (quarter) warps,
   // each of which is a separate pass that is not a replay. For atomics, each further lane that
-  // accesses the same word is another pass, and a replay.
+  // accesses the same word is another pass, and a replay. The shared memory of another block of the
+  // cluster takes two passes for each sector, none of them a replay.
   std::uint64_t shared_loads = 0, shared_stores = 0, shared_atomics = 0;
   std::uint64_t shared_passes = 0;   // all passes
   std::uint64_t shared_replays = 0;  // those due to conflicts

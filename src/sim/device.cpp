@@ -14,7 +14,7 @@
 #include "sim/execution/calls.h"
 #include "sim/execution/describe.h"
 #include "sim/execution/grid.h"
-#include "sim/execution/permutation.h"
+#include "sim/execution/launch_order.h"
 #include "sim/memory/footprint.h"
 #include "sim/memory/global_memory.h"
 #include "sim/memory/stream_races.h"
@@ -65,7 +65,7 @@ bool valid(const Program& p, const LaunchConfig& c) {
                            b.z != std::max(required[2], 1u))) {
     return false;
   }
-  return c.dynamic_shared_bytes <= kMaxSharedOptin &&
+  return is_cluster(p.info, g, c.cluster) && c.dynamic_shared_bytes <= kMaxSharedOptin &&
          shared_of(p, c.dynamic_shared_bytes) <= kMaxSharedOptin;
 }
 
@@ -84,15 +84,15 @@ LaunchStatus status_of(FindingKind kind) {
 // How many blocks may have to be in progress at a time because they wait for one another: for a
 // cooperative grid all of them, otherwise as many as memory allows.
 std::uint64_t waiting_blocks(const Program& p, const LaunchConfig& c, std::uint64_t resident) {
-  if (c.cooperative) return std::max<std::uint64_t>(resident, 1);
+  if (c.cooperative) return std::max<std::uint64_t>(resident, c.cluster.count());
   constexpr std::uint64_t kMaxBlocks = 256, kMaxBytes = std::uint64_t{1} << 30;
   const Code& entry = p.entry();
   const std::uint64_t warp =
       entry.frame_bytes + std::uint64_t{entry.local_bytes} * kWarpSize + 4096;
   const std::uint64_t warps = (c.block.count() + kWarpSize - 1) / kWarpSize;
   const std::uint64_t block = warps * warp + 2 * shared_of(p, c.dynamic_shared_bytes);
-  return std::clamp<std::uint64_t>(std::min({resident, kMaxBlocks, kMaxBytes / block}), 1,
-                                   kMaxBlocks);
+  return std::clamp<std::uint64_t>(std::min({resident, kMaxBlocks, kMaxBytes / block}),
+                                   c.cluster.count(), kMaxBlocks);
 }
 
 // Whether it is the checker's finding that ended the launch.
@@ -146,7 +146,7 @@ std::vector<LineCounts> located(const std::vector<InstructionCounts>& by_pc,
 // in order. Other host threads may have got further.
 void keep_until_failure(std::vector<RawFinding>& findings, const GridRun& grid,
                         const GridResult& result) {
-  const Permutation order(grid.config.grid.count(), grid.shuffle_seed);
+  const LaunchOrder order(grid.config, grid.shuffle_seed);
   std::erase_if(findings, [&](const RawFinding& f) {
     if (ended_launch(f, result)) return false;
     std::uint64_t rank = 0;
@@ -500,7 +500,7 @@ std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads
   return static_cast<std::uint32_t>(warps / in_units(in_units(threads, kWarpSize), kSubPartitions));
 }
 
-LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
+LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,
                             std::span<const std::byte> params, const Operation* operation) {
   const DeviceOptions& options = state_->options;
   if (!options.check_races) operation = nullptr;
@@ -508,6 +508,8 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   if (const std::string& why = state_->kernels.at(kernel).unsupported; !why.empty()) {
     throw Unsupported(why);
   }
+  LaunchConfig config = given;
+  config.cluster = cluster_of(program.info, given);
   LaunchResult out;
   if (!valid(program, config) || params.size() < program.info.params_bytes) {
     out.status = LaunchStatus::invalid_configuration;
@@ -535,13 +537,14 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& config,
   grid.max_output_bytes = options.max_output_bytes;
   grid.shuffle_seed = options.shuffle_seed;
   grid.processor_deadline = state_->processor_deadline;
-  grid.limit_by_block = !program.ordered && !config.cooperative;
+  grid.clusters = program.uses_cluster || config.cluster.count() > 1;
+  grid.check_races = options.check_races && blocks <= kMaxCheckedBlocks;
+  grid.limit_by_block = !program.ordered && !config.cooperative && !grid.clusters;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
   grid.count_by_pc = options.count_lines;
   const bool locate_replays = options.locate_replays || options.count_lines;
   std::optional<ReplayTable> replays;
-  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
-                            options.check_uninitialised, grid.parallel,
+  const CheckOptions checks{grid.check_races, options.check_uninitialised, grid.parallel,
                             operation != nullptr ? &state_->memory.footprint() : nullptr,
                             locate_replays ? &replays.emplace(program.instructions) : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);

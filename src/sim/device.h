@@ -38,12 +38,17 @@ class Unsupported : public std::runtime_error {
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  bool operator==(const Dim3&) const = default;
 };
+
+// Blocks of a cluster: on every GPU that has clusters, and at most on this one.
+inline constexpr std::uint32_t kPortableClusterBlocks = 8, kMaxClusterBlocks = 16;
 
 struct LaunchConfig {
   Dim3 grid, block;
   std::uint64_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  Dim3 cluster;  // in blocks; each extent divides the grid's
 };
 
 using ModuleId = std::uint32_t;
@@ -57,7 +62,21 @@ struct KernelInfo {
   std::uint32_t static_shared_bytes = 0, local_bytes = 0 /* a thread */;
   std::uint32_t registers = 0;       // 4-byte slots per thread after allocation: an estimate
   std::uint32_t max_threads = 1024;  // per block
+  Dim3 required_cluster{0, 0, 0};    // 0: none
 };
+
+// The clusters of a launch: the kernel's own, unless the launch names others.
+inline Dim3 cluster_of(const KernelInfo& kernel, const LaunchConfig& config) {
+  const Dim3& required = kernel.required_cluster;
+  return required.x == 0 || config.cluster.count() > 1 ? config.cluster : required;
+}
+// Whether the kernel may have these clusters, and the grid can be divided into them.
+inline bool is_cluster(const KernelInfo& kernel, const Dim3& grid, const Dim3& cluster) {
+  const Dim3& required = kernel.required_cluster;
+  return cluster.count() != 0 && cluster.count() <= kMaxClusterBlocks &&
+         (required.x == 0 || cluster == required) && grid.x % cluster.x == 0 &&
+         grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
 
 struct VariableInfo {
   std::uint64_t address = 0, bytes = 0;

@@ -165,6 +165,7 @@ struct LaunchShape {
   std::uint32_t grid[3] = {}, block[3] = {};
   std::uint64_t dynamic_shared_bytes = 0;
   std::uint32_t cooperative = 0;
+  std::uint32_t cluster[3] = {1, 1, 1};
 };
 
 struct Call {
@@ -186,6 +187,7 @@ struct Answer {
 struct KernelWire {
   std::uint32_t name_bytes = 0, params = 0, params_bytes = 0, static_shared_bytes = 0,
                 local_bytes = 0, registers = 0, max_threads = 0;
+  std::uint32_t required_cluster[3] = {};
 };
 
 // Start of the payload that answers `launch`; three texts follow, cut at the window's end.

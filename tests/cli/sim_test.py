@@ -363,7 +363,8 @@ int main() {
 
     def test_cooperative_groups(self):
         run = self.sim(PROGRAMS / "cooperative.cu")
-        self.assertRun(run, 0, "cudaSuccess good\ncudaSuccess good\ncudaErrorCooperativeLaunchTooLarge\n")
+        self.assertRun(run, 0, "cudaSuccess good\n" * 3 + "cudaErrorCooperativeLaunchTooLarge\n")
+        self.assertIn("no findings", run.err)
 
     def test_cub_and_pipelines(self):
         run = self.sim(PROGRAMS / "libraries.cu")
@@ -523,6 +524,15 @@ int main() {
         self.assertIn("no findings", run.err)
         early = self.sim(*arguments, "--", "early")
         self.assertRegex(early.out, r"^0 and [1-9]\d* wrong\n$")
+
+    def test_clusters(self):
+        arguments = "--arch", "sm_90", PROGRAMS / "cluster.cu"
+        run = self.sim(*arguments)
+        self.assertRun(run, 0, "cudaSuccess, fits, right\nright\ncudaErrorInvalidClusterSize\n")
+        self.assertIn("no findings", run.err)
+        end = self.sim(*arguments, "--", "end")
+        self.assertRun(end, 3)
+        self.assertIn("which may have ended by then", end.err)
 
     def test_relocatable_device_code(self):
         files = PROGRAMS / "relocatable.cu", PROGRAMS / "relocatable_part.cu"

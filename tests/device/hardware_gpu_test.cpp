@@ -159,6 +159,26 @@ TEST_F(HardwareGpuTest, LaunchesThatCannotBeAreRefusedAtOnce) {
   EXPECT_EQ(f.stop().findings, 0u) << "the program was told";
 }
 
+TEST_F(HardwareGpuTest, LaunchesInClusters) {
+  ServerFixture& f = start();
+  Call call;
+  call.kind = CallKind::launch;
+  call.id = f.kernel(f.load(), "put");
+  const auto status_of = [&](std::uint32_t blocks, std::uint32_t cluster) {
+    call.shape = {.grid = {blocks, 1, 1}, .block = {1, 1, 1}, .cluster = {cluster, 1, 1}};
+    f.call(call, put_params(f.output(), 7));
+    return status(f);
+  };
+  EXPECT_EQ(status_of(4, 2), sim::LaunchStatus::ok);
+  EXPECT_EQ(status_of(16, 16), sim::LaunchStatus::ok);
+  EXPECT_EQ(status_of(3, 2), sim::LaunchStatus::invalid_configuration);
+  EXPECT_EQ(status_of(32, 32), sim::LaunchStatus::invalid_configuration);
+  EXPECT_EQ(status_of(4, 0), sim::LaunchStatus::invalid_configuration);
+  ASSERT_EQ(f.call(CallKind::read, f.output(), 4).ok, 1u);
+  EXPECT_EQ(word(f.window()), 7u);
+  EXPECT_THAT(f.stop().refused, HasSubstr("in clusters of 2 x 1 x 1 blocks"));
+}
+
 TEST_F(HardwareGpuTest, PtxThatIsNoneIsTheSubmissionsFault) {
   ServerFixture& f = start();
   f.load("nonsense");
@@ -222,7 +242,7 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
           "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cuStreamSynchronize",
           "cuModuleGetGlobal_v2", "cuFuncSetAttribute", "cuFuncGetParamInfo",
           "cuMemcpyDtoDAsync_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-          "cuLaunchCooperativeKernel"})
+          "cuLaunchCooperativeKernel", "cuLaunchKernelEx"})
       if (name == other) return false;
     return true;
   };

@@ -65,6 +65,16 @@ inline constexpr char kPtx[] = R"(.version 9.0
   st.global.u32 [%rd1+1], 1;
   ret;
 }
+.visible .entry ranks(.param .u64 out) {
+  .reg .b32 %r<3>; .reg .b64 %rd<3>;
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %cluster_nctarank;
+  ld.param.u64 %rd1, [out];
+  mad.wide.u32 %rd2, %r1, 4, %rd1;
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+.visible .entry paired() .reqnctapercluster 2 { ret; }
 .visible .entry trapped() { trap; }
 .visible .entry stuck() {
   .reg .pred %p<2>; .reg .b32 %r<2>;

@@ -82,6 +82,9 @@ TEST_F(DoubleFunction, Attributes) {
   EXPECT_EQ(attribute(roomy, kFunctionLocalBytes), 0);
   EXPECT_GT(attribute(roomy, kFunctionRegisters), 0);
   EXPECT_EQ(attribute(roomy, kFunctionMaxDynamicShared), 47 << 10);
+  EXPECT_EQ(attribute(roomy, kFunctionRequiredClusterWidth), 0);
+  EXPECT_EQ(attribute(kernel("paired"), kFunctionRequiredClusterWidth), 2);
+  EXPECT_EQ(attribute(kernel("paired"), kFunctionRequiredClusterDepth), 1);
   int value = 0;
   EXPECT_EQ(cu.function_attribute(&value, 99, roomy), kInvalidValue);
   EXPECT_EQ(cu.function_attribute(&value, kFunctionMaxThreads, nullptr), kInvalidHandle);

@@ -81,6 +81,31 @@ TEST_F(DoubleLaunch, Cooperative) {
   EXPECT_EQ(cu.stream_synchronize(nullptr), kSuccess);
 }
 
+TEST_F(DoubleLaunch, Clusters) {
+  CUdeviceptr out = memory();
+  void* params[] = {&out};
+  CUlaunchAttribute attributes[2];
+  attributes[0].id = kLaunchClusterDimension;
+  attributes[1].id = kLaunchCooperative;
+  CUlaunchConfig config{{32, 1, 1}, {1, 1, 1}, 0, nullptr, attributes, 2};
+  const CUfunction ranks = kernel("ranks");
+  const auto in_clusters_of = [&](unsigned blocks) {
+    attributes[0].cluster[0] = blocks;
+    attributes[0].cluster[1] = attributes[0].cluster[2] = 1;
+    return cu.launch_extended(&config, ranks, params, nullptr);
+  };
+  EXPECT_EQ(in_clusters_of(2), kSuccess);
+  EXPECT_THAT(download<int>(out, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_EQ(in_clusters_of(3), kInvalidValue);
+  EXPECT_EQ(in_clusters_of(16), kInvalidValue);
+  EXPECT_EQ(cu.function_set_attribute(ranks, kFunctionLargeClusters, 1), kSuccess);
+  EXPECT_EQ(in_clusters_of(16), kSuccess);
+  EXPECT_THAT(download<int>(out, 4), ElementsAre(16, 16, 16, 16));
+  attributes[1].id = 99;
+  EXPECT_EQ(in_clusters_of(2), kInvalidValue);
+  EXPECT_EQ(cu.launch_extended(nullptr, ranks, params, nullptr), kInvalidValue);
+}
+
 TEST_F(DoubleLaunch, IllegalAddressBreaksTheContext) {
   EXPECT_EQ(launch(kernel("stray"), 1), kSuccess);
   expect_broken(kIllegalAddress);

@@ -69,6 +69,8 @@ KernelInfo kernel_info(const ptx::Function& entry) {
   info.name = entry.name;
   place_kernel_params(entry, info);
   info.max_threads = kMaxThreadsPerBlock;
+  const std::uint32_t(&cluster)[3] = entry.required_cluster;
+  info.required_cluster = {cluster[0], cluster[1], cluster[2]};
   if (entry.max_threads != 0) info.max_threads = std::min(info.max_threads, entry.max_threads);
   return info;
 }
@@ -122,6 +124,8 @@ std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Func
   program.blocks += static_cast<std::uint32_t>(code->blocks.size());
   program.ordered |= decoder.ordered();
   program.polls |= decoder.polls();
+  program.uses_cluster |= decoder.uses_cluster();
+  program.uses_reserved_shared |= decoder.uses_reserved_shared();
   program.info.registers = std::max(program.info.registers, layout.register_words);
   return code;
 }
@@ -132,8 +136,8 @@ std::unique_ptr<Program> build_program(const ptx::Module& module, const Variable
                                        const ptx::Function& entry) {
   auto program = std::make_unique<Program>();
   program->module = &module;
-  if (entry.clusters)
-    throw Unsupported("clusters of thread blocks are not supported, in " + readable_name(entry));
+  if (entry.blocks_are_clusters)
+    throw Unsupported(".blocksareclusters is not supported, in " + readable_name(entry));
   program->info = kernel_info(entry);
   std::copy(std::begin(entry.required_threads), std::end(entry.required_threads),
             std::begin(program->required_threads));

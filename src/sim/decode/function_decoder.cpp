@@ -160,6 +160,7 @@ void FunctionDecoder::add(const ptx::Instruction& in, const FlowSelection& chose
   out.may_overlap = elementwise && written == 1;
   ordered_ |= selection.ordered;
   polls_ |= selection.waits_for_blocks;
+  uses_cluster_ |= selection.uses_cluster;
 
   const std::int64_t guard = out.guard;
   const bool negated = out.guard_negated;

@@ -22,6 +22,8 @@ class FunctionDecoder {
 
   bool ordered() const { return ordered_; }
   bool polls() const { return polls_; }
+  bool uses_cluster() const { return uses_cluster_; }
+  bool uses_reserved_shared() const { return uses_reserved_shared_; }
 
  private:
   struct Bound {  // an operand's value and how it is used
@@ -81,7 +83,7 @@ class FunctionDecoder {
   };
   std::vector<Extension> extensions_;
   bool offset_taken_ = false;
-  bool ordered_ = false, polls_ = false;
+  bool ordered_ = false, polls_ = false, uses_cluster_ = false, uses_reserved_shared_ = false;
 };
 
 }  // namespace assay::sim

@@ -15,6 +15,8 @@ using InitKind = SlotInit::Kind;
 
 namespace {
 
+constexpr std::string_view kExplicitCluster = "%is_explicit_cluster";  // the predicate among them
+
 ValueClass class_of(Type t) {
   switch (bits_of(t)) {
     case 1: return ValueClass::predicate;
@@ -114,6 +116,8 @@ std::uint32_t FunctionDecoder::special(const ptx::Instruction& in, const std::st
     hidden(clock_handler(name), Spread::Kind::none, value, value, 0);
   } else if (const auto init = special_register(name)) {
     is_wide_value = is_wide(*init);
+    uses_reserved_shared_ |= static_cast<Special>(init->value) == Special::reserved_shared &&
+                             init->kind == InitKind::other;
     value = fixed(is_wide_value ? ValueClass::b64 : ValueClass::b32, init->kind, init->value);
   } else {
     throw_unsupported(in, "the special register " + name);
@@ -169,6 +173,11 @@ std::uint32_t FunctionDecoder::read64(const ptx::Instruction& in, const Operand&
 std::uint32_t FunctionDecoder::read_predicate(const ptx::Instruction& in, const Operand& o) {
   if (o.kind == OpKind::integer) {
     return fixed(ValueClass::predicate, InitKind::predicate, o.value != 0 ? 0xffffffffu : 0u);
+  }
+  if (o.kind == OpKind::special && o.name == kExplicitCluster) {
+    const std::uint32_t to = temporary(ValueClass::predicate);
+    hidden(set_if_not_zero, Spread::Kind::none, to, special(in, o.name, false), 0);
+    return to;
   }
   if (o.kind != OpKind::reg || names_.register_type(o.name) != Type::pred) {
     throw_unsupported(in, "an operand that is no predicate");

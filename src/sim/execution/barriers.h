@@ -20,9 +20,17 @@ struct Fragment;
 inline constexpr unsigned kBarriers = 16;
 
 // Instr::imm of a Flow::barrier. Its slots: a is the barrier's number, then (b, c) the count, if
-// any, and the predicate of .red; d is its result.
+// any, and the predicate of .red; d is its result. The barrier of a cluster has no slots.
 struct BarrierOp {
-  enum class Kind : std::uint8_t { sync, arrive, popc, all, any };  // all: .red.and
+  enum class Kind : std::uint8_t {
+    sync,
+    arrive,
+    popc,
+    all,  // .red.and
+    any,
+    cluster_arrive,  // see cluster_run.h
+    cluster_wait,
+  };
   Kind kind = Kind::sync;
   bool counted = false;  // b holds the number of threads
   bool aligned = false;  // all lanes of a warp must execute the same instruction

@@ -15,10 +15,14 @@ namespace {
 // The contents of uninitialised memory: NaN in every format, far from any plausible index.
 constexpr int kPoison = 0xff;
 
-std::uint32_t shared_bytes(const GridRun& grid) {
-  const auto dynamic = static_cast<std::uint32_t>(grid.config.dynamic_shared_bytes);
-  return std::max(grid.program->info.static_shared_bytes,
-                  grid.program->dynamic_shared_offset + dynamic);
+// What CUDA's cooperative groups find after the program's shared memory: barriers of tiles of
+// several warps, which are zero at first, and room for what their warps exchange
+// (cooperative_groups/details/memory.h). Only programs that ask where it is have it.
+constexpr std::uint32_t kReservedBytes = 1 << 10;
+
+std::uint32_t all_shared_bytes(const GridRun& grid) {
+  return grid.program->uses_reserved_shared ? grid.reserved_shared() + kReservedBytes
+                                            : grid.shared_bytes();
 }
 
 std::uint32_t warp_count(const GridRun& grid) {
@@ -69,6 +73,11 @@ std::uint64_t processor_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+std::uint32_t GridRun::shared_bytes() const {
+  const auto dynamic = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
+  return std::max(program->info.static_shared_bytes, program->dynamic_shared_offset + dynamic);
+}
+
 void WarpRun::expand_active(std::uint32_t mask) {
   active = mask;
   for (unsigned l = 0; l < kLanes; ++l) lane_mask.v[l] = 0u - ((mask >> l) & 1u);
@@ -77,8 +86,8 @@ void WarpRun::expand_active(std::uint32_t mask) {
 BlockRun::BlockRun(GridRun& g)
     : grid(&g),
       counts(*g.program),
-      shared(shared_bytes(g)),
-      checker(*g.checker, shared_bytes(g), warp_count(g), shared.data()),
+      shared(all_shared_bytes(g)),
+      checker(*g.checker, all_shared_bytes(g), warp_count(g), shared.data()),
       counters(&checker.counters()),
       global_zero(reinterpret_cast<std::uintptr_t>(checker.base()) - checker.base_address()),
       warps(warp_count(g)),
@@ -105,8 +114,15 @@ void BlockRun::begin(std::uint64_t block) {
   ctaid[0] = static_cast<std::uint32_t>(block % size.x);
   ctaid[1] = static_cast<std::uint32_t>(block / size.x % size.y);
   ctaid[2] = static_cast<std::uint32_t>(block / size.x / size.y);
+  const Dim3& of = grid->config.cluster;
+  rank = (ctaid[2] % of.z * of.y + ctaid[1] % of.y) * of.x + ctaid[0] % of.x;
   if (shared.size() != 0) std::memset(shared.data(), kPoison, shared.size());
   checker.begin_block(block);
+  if (grid->program->uses_reserved_shared) {
+    std::memset(shared.data() + grid->reserved_shared(), 0, kReservedBytes);
+    checker.define_shared(grid->reserved_shared(), kReservedBytes);
+  }
+  cluster = nullptr;
   barriers.reset();
   bulk.reset();
   output.clear();

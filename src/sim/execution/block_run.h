@@ -33,6 +33,7 @@
 namespace assay::sim {
 
 struct BlockRun;
+class ClusterRun;
 
 // Which registers of a frame are undefined, bit by bit. Laid out like the frame.
 struct FrameShadow {
@@ -136,6 +137,8 @@ struct GridRun {
   std::uint64_t instruction_limit = 0;
   std::uint64_t max_output_bytes = 0;
   std::uint64_t shuffle_seed = 0;
+  bool check_races = true;
+  bool clusters = false;     // blocks run in clusters, if only of one block each
   bool parallel = false;     // blocks run on several host threads
   bool count_by_pc = false;  // report what each instruction did
   // Each block is held to the limit separately, and together with the blocks before it in order.
@@ -145,6 +148,10 @@ struct GridRun {
   // For the process, on the clock of processor_ns(); 0: none. The number of instructions does not
   // bound the cost of simulating them.
   std::uint64_t processor_deadline = 0;
+
+  // Of a block, static and dynamic; and where the memory that the system reserves follows.
+  std::uint32_t shared_bytes() const;
+  std::uint32_t reserved_shared() const { return (shared_bytes() + 15) / 16 * 16; }
 };
 
 // Executions of basic blocks, by Code::first_block + index.
@@ -179,6 +186,8 @@ struct BlockRun {
   BlockCounts counts;  // of the current block
   std::uint64_t index = 0;
   std::uint32_t ctaid[3] = {0, 0, 0};
+  ClusterRun* cluster = nullptr;  // set if GridRun::clusters
+  std::uint32_t rank = 0;         // in the cluster
   AlignedBuffer shared;
   BlockChecker checker;
   Counters* counters;          // the checker's, for all its blocks

@@ -46,6 +46,10 @@ bool is_local(const GridRun& grid, const RawFinding& f) {
 }
 
 std::string target(const GridRun& grid, const RawFinding& f) {
+  if (f.shared && f.owner != f.block) {
+    return fmt::format("offset {} of block {}'s shared memory", f.address,
+                       dims(thread_id(grid, f.owner, 0).block));
+  }
   if (f.shared) return fmt::format("offset {} of shared memory", f.address);
   if (is_local(grid, f)) return fmt::format("offset {} of local memory", f.address);
   return fmt::format("{:#x}", f.address);
@@ -125,6 +129,11 @@ std::string sentence(const GridRun& grid, const RawFinding& f) {
                                     : ", in " + allocation_text(*a) + ", a constant");
     }
     case FindingKind::shared_race:
+      if (f.cluster == ClusterRaces::Fault::ended) {
+        return fmt::format("{} the shared memory of block {}, which may have ended by then",
+                           verb(f.access), dims(thread_id(grid, f.owner, 0).block));
+      }
+      return access;
     case FindingKind::global_race:
     case FindingKind::equal_stores: return access;
     case FindingKind::barrier_divergence:
@@ -149,10 +158,20 @@ bool in_one_warp(const RawFinding& f) { return f.thread / kWarpSize == f.other_t
 // The other party to a race or a divergent barrier.
 std::string other_party(const GridRun& grid, const RawFinding& f) {
   if (f.kind == FindingKind::uninitialised && f.use == UndefinedUse::stored) return {};
+  if (f.cluster == ClusterRaces::Fault::unborn)
+    return "nothing says that that block has begun: a barrier of the cluster must come first";
+  if (f.cluster == ClusterRaces::Fault::ended)
+    return "a barrier of the cluster must lie between the access and the block's end";
   const ThreadId id = thread_id(grid, f.other_block, f.other_thread);
   const std::string place = grid.program->place(f.other_pc);
   switch (f.kind) {
     case FindingKind::shared_race:
+      if (f.cluster) {
+        return fmt::format(
+            "block {} (thread {}) {} it at {}, and no barrier of the cluster lies "
+            "between",
+            dims(id.block), dims(id.thread), verb(f.other_access), place);
+      }
       if (in_one_warp(f) && is_volatile(grid, f.pc) && is_volatile(grid, f.other_pc)) {
         return fmt::format(
             "thread {} of the same warp {} it at {}, and nothing orders the two: since sm_70 the "
@@ -165,7 +184,8 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
       return fmt::format("block {} (thread {}) {} it at {}, and nothing orders the two",
                          dims(id.block), dims(id.thread), verb(f.other_access), place);
     case FindingKind::equal_stores: {
-      const std::string block = f.shared ? "" : fmt::format("block {}, ", dims(id.block));
+      const std::string block =
+          f.shared && !f.cluster ? "" : fmt::format("block {}, ", dims(id.block));
       return fmt::format("{}thread {} writes the same there at {}, in no order", block,
                          dims(id.thread), place);
     }
@@ -185,8 +205,8 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
 }  // namespace
 
 bool is_excused(const GridRun& grid, const RawFinding& f) {
-  return f.kind == FindingKind::shared_race && !in_one_warp(f) && is_volatile(grid, f.pc) &&
-         is_volatile(grid, f.other_pc);
+  return f.kind == FindingKind::shared_race && !f.cluster && !in_one_warp(f) &&
+         is_volatile(grid, f.pc) && is_volatile(grid, f.other_pc);
 }
 
 std::string demangled(const std::string& name) {

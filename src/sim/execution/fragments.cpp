@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "sim/execution/cluster_run.h"
+
 namespace assay::sim {
 namespace {
 
@@ -156,6 +158,7 @@ bool exit_lanes(WarpRun& w, Fragment& f, std::uint32_t lanes) {
   const bool gone = f.mask == 0;
   if (gone) remove(w, f);
   w.block->barriers.lanes_exited(*w.block);
+  if (w.block->cluster != nullptr) w.block->cluster->lanes_exited(*w.block);
   return gone;
 }
 

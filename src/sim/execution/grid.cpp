@@ -10,8 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "sim/execution/cluster_run.h"
 #include "sim/execution/interpreter.h"
-#include "sim/execution/permutation.h"
+#include "sim/execution/launch_order.h"
 
 namespace assay::sim {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 // waits for that one. Grids that synchronise are known to wait for each other. Others rarely do,
 // and compare-and-swap loops look the same.
 constexpr std::uint32_t kPatience = 1024, kCooperativePatience = 1;
+constexpr std::uint32_t kEndless = std::numeric_limits<std::uint32_t>::max();
 
 std::uint64_t& class_counter(Counters& c, InstrClass cls) {
   switch (cls) {
@@ -192,56 +194,83 @@ class SerialRun {
         resident_limit_(resident),
         collector_(collector),
         totals_(*grid.program),
-        order_(grid.config.grid.count(), grid.shuffle_seed) {}
+        order_(grid.config, grid.shuffle_seed),
+        together_(grid.clusters ? grid.config.cluster.count() : 1) {}
 
   void run(LaunchTotals& out) {
     const std::uint64_t blocks = grid_.config.grid.count();
-    const std::uint32_t patience = grid_.config.cooperative ? kCooperativePatience
-                                   : grid_.program->polls
-                                       ? kPatience
-                                       : std::numeric_limits<std::uint32_t>::max();
+    const bool together = together_ > 1 || grid_.config.cooperative;
+    const std::uint32_t patience = together               ? kCooperativePatience
+                                   : grid_.program->polls ? kPatience
+                                                          : kEndless;
+    // Turns of blocks without progress before further ones begin.
+    const std::uint64_t turns = together_ == 1 || grid_.config.cooperative ? 1
+                                : grid_.program->polls                     ? kPatience * together_
+                                                                           : kEndless;
+    std::uint64_t stuck = 0;
     while (!resident_.empty() || next_ < blocks) {
       if (resident_.empty()) start();
       const Resident now = resident_.front();
       resident_.pop_front();
-      if (!run_one(now, patience)) return;
-      if (now.block->warps_left()) {
-        resident_.push_back(now);
-        if (next_ < blocks && resident_.size() < resident_limit_) start();
-      }
+      Progress progress{};
+      if (!run_one(now, patience, progress)) return;
+      stuck = progress == Progress::polling ? stuck + 1 : 0;
+      if (progress == Progress::finished) continue;
+      resident_.push_back(now);
+      if (stuck < turns || next_ == blocks || resident_.size() + together_ > resident_limit_)
+        continue;
+      stuck = 0;
+      start();
     }
     for (const auto& b : blocks_) out.add(*b);
     out.add(*grid_.program, totals_);
   }
 
  private:
+  struct Group;
   struct Resident {
     BlockRun* block;
-    std::uint64_t rank;
+    Group* group;
+    std::uint64_t rank;  // in the order
   };
 
-  // Starts the next block in order; it runs first.
+  // Blocks that begin together, and how many of them have not ended. The others cannot be used
+  // again before that, since shared memory outlives its block.
+  struct Group {
+    std::vector<BlockRun*> blocks;
+    std::unique_ptr<ClusterRun> cluster;  // if they are one
+    std::size_t left = 0;
+  };
+
+  // Starts the next blocks in order; they run first.
   void start() {
-    BlockRun* block = nullptr;
     if (free_.empty()) {
-      blocks_.push_back(std::make_unique<BlockRun>(grid_));
-      block = blocks_.back().get();
-    } else {
-      block = free_.back();
-      free_.pop_back();
+      groups_.push_back(std::make_unique<Group>());
+      Group& group = *groups_.back();
+      for (std::uint64_t i = 0; i < together_; ++i) {
+        blocks_.push_back(std::make_unique<BlockRun>(grid_));
+        group.blocks.push_back(blocks_.back().get());
+      }
+      if (grid_.clusters) group.cluster = std::make_unique<ClusterRun>(grid_, group.blocks);
+      free_.push_back(&group);
     }
-    block->begin(order_(next_));
-    resident_.push_front({block, next_++});
+    Group& group = *free_.back();
+    free_.pop_back();
+    group.left = group.blocks.size();
+    for (std::uint64_t i = 0; i < together_; ++i) group.blocks[i]->begin(order_(next_ + i));
+    if (group.cluster) group.cluster->begin();
+    for (std::uint64_t i = together_; i-- > 0;)
+      resident_.push_front({group.blocks[i], &group, next_ + i});
+    next_ += together_;
   }
 
-  bool run_one(const Resident& now, std::uint32_t patience) {
+  bool run_one(const Resident& now, std::uint32_t patience, Progress& progress) {
     try {
-      if (run_block(*now.block, patience) == Progress::finished) {
-        now.block->end(totals_);
-        free_.push_back(now.block);
-        return collector_.finished(now.rank, *now.block);
-      }
-      return true;
+      progress = run_block(*now.block, patience);
+      if (progress != Progress::finished) return true;
+      now.block->end(totals_);
+      if (--now.group->left == 0) free_.push_back(now.group);
+      return collector_.finished(now.rank, *now.block);
     } catch (const LaunchFailure& failure) {
       collector_.ended(now.rank, *now.block);
       collector_.failed(now.rank, failure);
@@ -253,17 +282,19 @@ class SerialRun {
   std::uint64_t resident_limit_;
   Collector& collector_;
   BlockTotals totals_;
-  Permutation order_;
+  LaunchOrder order_;
+  const std::uint64_t together_;  // blocks of a cluster
   std::deque<Resident> resident_;
   std::vector<std::unique_ptr<BlockRun>> blocks_;  // all blocks, in use or not
-  std::vector<BlockRun*> free_;
+  std::vector<std::unique_ptr<Group>> groups_;     // likewise
+  std::vector<Group*> free_;
   std::uint64_t next_ = 0;
 };
 
 // Each host thread takes the next block.
 void run_parallel(GridRun& grid, unsigned threads, Collector& collector, LaunchTotals& out) {
   const std::uint64_t blocks = grid.config.grid.count();
-  const Permutation order(blocks, grid.shuffle_seed);
+  const LaunchOrder order(grid.config, grid.shuffle_seed);
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
   const auto work = [&] {
@@ -275,7 +306,7 @@ void run_parallel(GridRun& grid, unsigned threads, Collector& collector, LaunchT
         if (rank >= blocks || collector.stop_before(rank)) break;
         block.begin(order(rank));
         try {
-          run_block(block, std::numeric_limits<std::uint32_t>::max());
+          run_block(block, kEndless);
           block.end(totals);
           if (!collector.finished(rank, block)) break;
         } catch (const LaunchFailure& failure) {

@@ -13,6 +13,7 @@
 #include <bit>
 
 #include "sim/execution/calls.h"
+#include "sim/execution/cluster_run.h"
 #include "sim/execution/deadlock.h"
 #include "sim/execution/definedness.h"
 #include "sim/execution/fragments.h"
@@ -114,6 +115,15 @@ bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
     return true;
   }
   if (lanes != f.mask) split_off(w, f, f.mask & ~lanes, f.block + 1);
+  if (const auto kind = BarrierOp::decode(in.imm).kind; kind == BarrierOp::Kind::cluster_arrive) {
+    w.block->cluster->arrive(w, f.mask);
+    ++f.block;
+    return true;
+  } else if (kind == BarrierOp::Kind::cluster_wait) {
+    if (!w.block->cluster->wait(w, f)) return false;
+    ++f.block;
+    return true;
+  }
   const Lanes32& id = w.r32(in.a);
   const std::uint32_t first = id.v[std::countr_zero(f.mask)];
   std::uint32_t others = 0;
@@ -267,7 +277,11 @@ Progress run_block(BlockRun& block, std::uint32_t patience) {
       block.bulk.finish(block);
       return Progress::finished;
     }
-    if (!ran) report_deadlock(block);
+    if (!ran) {
+      if (block.cluster == nullptr || !block.cluster->others_may_go_on()) report_deadlock(block);
+      return Progress::blocked;
+    }
+    if (block.cluster != nullptr) block.cluster->went_on();
     stuck = progressed ? 0 : stuck + 1;
     if (stuck >= patience) return Progress::polling;
   }

@@ -4,7 +4,9 @@
 
 #include <bit>
 
+#include "sim/execution/cluster_run.h"
 #include "sim/execution/definedness.h"
+#include "sim/memory/lane_pattern.h"
 
 namespace assay::sim {
 
@@ -141,6 +143,37 @@ inline void see_undefined(WarpRun& w, const WarpAccess& access, bool shared) {
   lanes = 0;
 }
 
+// Shared memory that some lane names by the rank of its block in the cluster.
+template <unsigned kBytes>
+void load_of_cluster(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, AccessKind kind,
+                     std::byte* data) {
+  for_each_owner(w, address, mask, [&](BlockRun& owner, const std::uint64_t* a, std::uint32_t m) {
+    if (&owner == w.block) return load_lanes<kBytes>(w, Space::shared, a, m, kind, data);
+    const WarpAccess access = access_of(w, kind, kBytes, a, m, nullptr);
+    if (!w.block->checker.shared_of(owner.checker, access)) fail_recorded(w);
+    see_undefined(w, access, true);
+    gather<kBytes>(reinterpret_cast<std::uintptr_t>(owner.shared.data()), a, m, data);
+  });
+}
+
+template <unsigned kBytes>
+void store_of_cluster(WarpRun& w, const std::uint64_t* address, std::uint32_t mask, AccessKind kind,
+                      const std::byte* data) {
+  for_each_owner(w, address, mask, [&](BlockRun& owner, const std::uint64_t* a, std::uint32_t m) {
+    if (&owner == w.block) return store_lanes<kBytes>(w, Space::shared, a, m, kind, data);
+    if (!w.block->checker.shared_of(owner.checker, access_of(w, kind, kBytes, a, m, data)))
+      fail_recorded(w);
+    scatter<kBytes>(reinterpret_cast<std::uintptr_t>(owner.shared.data()), a, m, data);
+  });
+}
+
+// The checker of the block whose shared memory the offset names, which becomes one in it.
+BlockChecker& checker_of(WarpRun& w, std::uint64_t& offset) {
+  BlockRun* const owner =
+      w.block->cluster == nullptr ? w.block : w.block->cluster->owner(*w.block, offset);
+  return owner->checker;
+}
+
 // Loads the mask of undefined bits in place of the data.
 template <unsigned kBytes>
 void load_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::uint32_t mask,
@@ -153,8 +186,12 @@ void load_undefined(WarpRun& w, Space space, const std::uint64_t* address, std::
   for (; mask != 0; mask &= mask - 1) {
     const auto l = static_cast<unsigned>(std::countr_zero(mask));
     std::uint32_t bits = 0;
-    if (space == Space::global || space == Space::shared) {
-      bits = w.block->checker.undefined_bytes(space == Space::shared, address[l], kBytes);
+    std::uint64_t at = address[l];
+    if (space == Space::global) {
+      bits = w.block->checker.undefined_bytes(false, at, kBytes);
+    } else if (space == Space::shared) {
+      BlockChecker& owner = checker_of(w, at);
+      bits = owner.undefined_bytes(true, at, kBytes);
     } else if (space == Space::local) {
       bits = local_undefined_bytes(w, address[l], l, kBytes);
     }
@@ -183,8 +220,13 @@ void store_undefined(WarpRun& w, Space space, const std::uint64_t* address, std:
     if (bits == 0) continue;
     if (space == Space::local) {
       set_local_undefined(w, address[l], l, bits, kBytes);
+    } else if (space == Space::shared) {
+      Lanes64 at;
+      at.v[l] = address[l];
+      BlockChecker& owner = checker_of(w, at.v[l]);
+      owner.store_undefined(true, access_of(w, kind, kBytes, at.v, 1u << l, nullptr), l, bits);
     } else {
-      w.block->checker.store_undefined(space == Space::shared, access, l, bits);
+      w.block->checker.store_undefined(false, access, l, bits);
     }
   }
 }
@@ -203,6 +245,8 @@ void load_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uint
       see_undefined(w, access, false);
       return gather<kBytes>(w.block->global_zero, address, mask, data);
     case Space::shared:
+      if (names_cluster(w, address, mask))
+        return load_of_cluster<kBytes>(w, address, mask, kind, data);
       if (!w.block->checker.shared(access)) fail_recorded(w);
       see_undefined(w, access, true);
       return gather<kBytes>(reinterpret_cast<std::uintptr_t>(w.block->shared.data()), address, mask,
@@ -229,6 +273,8 @@ void store_lanes(WarpRun& w, Space space, const std::uint64_t* address, std::uin
       if (!w.block->checker.global(access)) fail_recorded(w);
       return scatter<kBytes>(w.block->global_zero, address, mask, data);
     case Space::shared:
+      if (names_cluster(w, address, mask))
+        return store_of_cluster<kBytes>(w, address, mask, kind, data);
       if (!w.block->checker.shared(access)) fail_recorded(w);
       return scatter<kBytes>(reinterpret_cast<std::uintptr_t>(w.block->shared.data()), address,
                              mask, data);
@@ -260,6 +306,7 @@ const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* addr
                               std::uint32_t bytes, AccessKind kind) {
   const WarpAccess access = access_of(w, kind, bytes, address, w.active, nullptr);
   if (space == Space::shared) {
+    if (names_cluster(w, address, 1)) return nullptr;
     if (!w.block->checker.shared(access)) fail_recorded(w);
     see_undefined(w, access, true);
     return w.block->shared.data() + address[0];
@@ -272,6 +319,7 @@ const std::byte* load_uniform(WarpRun& w, Space space, const std::uint64_t* addr
 
 void order_volatile(WarpRun& w, const std::uint64_t* address, std::uint32_t bytes,
                     AccessKind kind) {
+  if (names_cluster(w, address, w.active)) return w.block->checker.cluster_ordered_otherwise();
   w.block->checker.volatile_shared(access_of(w, kind, bytes, address, w.active, nullptr));
 }
 
@@ -281,6 +329,16 @@ void locate_atomic(WarpRun& w, Space space, const std::uint64_t* address, std::u
     return for_each_space(address, mask, [&](Space s, const std::uint64_t* a, std::uint32_t m) {
       locate_atomic(w, s, a, m, kind, bytes, host);
     });
+  }
+  if (space == Space::shared && names_cluster(w, address, mask)) {
+    return for_each_owner(
+        w, address, mask, [&](BlockRun& owner, const std::uint64_t* a, std::uint32_t m) {
+          if (&owner == w.block) return locate_atomic(w, space, a, m, kind, bytes, host);
+          const WarpAccess access = access_of(w, kind, bytes, a, m, nullptr);
+          if (!w.block->checker.shared_of(owner.checker, access)) fail_recorded(w);
+          see_undefined(w, access, true);
+          for_lanes(m, [&](std::uint32_t l) { host[l] = owner.shared.data() + a[l]; });
+        });
   }
   const WarpAccess access = access_of(w, kind, bytes, address, mask, nullptr);
   BlockChecker& checker = w.block->checker;

@@ -82,8 +82,8 @@ inline bool uniform(const T* address) {
 }
 
 // Checks and counts a load of one address by all active lanes, and returns the location of its
-// bytes. Does nothing and returns null for spaces other than global and shared, which need
-// load_lanes().
+// bytes. Does nothing and returns null for spaces other than global and shared, and for addresses
+// in the window of a cluster: they need load_lanes().
 const std::byte* load_uniform(WarpRun&, ptx::Space, const std::uint64_t* address,
                               std::uint32_t bytes, AccessKind);
 

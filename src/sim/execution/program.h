@@ -190,6 +190,8 @@ struct Program {
   std::uint32_t required_threads[3] = {0, 0, 0};  // .reqntid; 0: none
   bool ordered = false;  // the result may depend on the order of blocks: they run one after another
   bool polls = false;    // threads may wait for those of other blocks
+  bool uses_cluster = false;          // has instructions for the cluster
+  bool uses_reserved_shared = false;  // asks where the system's shared memory is
 
   const Code& entry() const { return *codes.front(); }
   const Code& code_of(std::uint32_t pc) const;

@@ -19,8 +19,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kThread{{
     {"%warpid", Kind::warp_id},
 }};
 
-// A cluster is one block: the grid of clusters is the grid of blocks.
-constexpr std::array<std::pair<std::string_view, Special>, 45> kOther{{
+constexpr std::array<std::pair<std::string_view, Special>, 46> kOther{{
     {"%ntid.x", Special::ntid_x},
     {"%ntid.y", Special::ntid_y},
     {"%ntid.z", Special::ntid_z},
@@ -44,24 +43,25 @@ constexpr std::array<std::pair<std::string_view, Special>, 45> kOther{{
     {"%reserved_smem_offset_begin", Special::zero},
     {"%reserved_smem_offset_end", Special::zero},
     {"%reserved_smem_offset_cap", Special::zero},
+    {"%reserved_smem_offset_1", Special::reserved_shared},
     {"%envreg0", Special::zero},
     {"%envreg1", Special::envreg1},
     {"%envreg2", Special::envreg2},
-    {"%is_explicit_cluster", Special::zero},
-    {"%clusterid.x", Special::ctaid_x},
-    {"%clusterid.y", Special::ctaid_y},
-    {"%clusterid.z", Special::ctaid_z},
-    {"%nclusterid.x", Special::nctaid_x},
-    {"%nclusterid.y", Special::nctaid_y},
-    {"%nclusterid.z", Special::nctaid_z},
-    {"%cluster_ctaid.x", Special::zero},
-    {"%cluster_ctaid.y", Special::zero},
-    {"%cluster_ctaid.z", Special::zero},
-    {"%cluster_nctaid.x", Special::one},
-    {"%cluster_nctaid.y", Special::one},
-    {"%cluster_nctaid.z", Special::one},
-    {"%cluster_ctarank", Special::zero},
-    {"%cluster_nctarank", Special::one},
+    {"%is_explicit_cluster", Special::is_explicit_cluster},
+    {"%clusterid.x", Special::clusterid_x},
+    {"%clusterid.y", Special::clusterid_y},
+    {"%clusterid.z", Special::clusterid_z},
+    {"%nclusterid.x", Special::nclusterid_x},
+    {"%nclusterid.y", Special::nclusterid_y},
+    {"%nclusterid.z", Special::nclusterid_z},
+    {"%cluster_ctaid.x", Special::cluster_ctaid_x},
+    {"%cluster_ctaid.y", Special::cluster_ctaid_y},
+    {"%cluster_ctaid.z", Special::cluster_ctaid_z},
+    {"%cluster_nctaid.x", Special::cluster_nctaid_x},
+    {"%cluster_nctaid.y", Special::cluster_nctaid_y},
+    {"%cluster_nctaid.z", Special::cluster_nctaid_z},
+    {"%cluster_ctarank", Special::cluster_ctarank},
+    {"%cluster_nctarank", Special::cluster_nctarank},
     {"%gridid", Special::gridid},
     {"%ctaid.w", Special::zero},
     {"%nctaid.w", Special::one},
@@ -70,6 +70,7 @@ constexpr std::array<std::pair<std::string_view, Special>, 45> kOther{{
 
 std::uint32_t value_of(Special s, const BlockRun& block) {
   const LaunchConfig& config = block.grid->config;
+  const Dim3 &grid = config.grid, &cluster = config.cluster;
   switch (s) {
     case Special::ntid_x: return config.block.x;
     case Special::ntid_y: return config.block.y;
@@ -77,16 +78,33 @@ std::uint32_t value_of(Special s, const BlockRun& block) {
     case Special::ctaid_x: return block.ctaid[0];
     case Special::ctaid_y: return block.ctaid[1];
     case Special::ctaid_z: return block.ctaid[2];
-    case Special::nctaid_x: return config.grid.x;
-    case Special::nctaid_y: return config.grid.y;
-    case Special::nctaid_z: return config.grid.z;
+    case Special::nctaid_x: return grid.x;
+    case Special::nctaid_y: return grid.y;
+    case Special::nctaid_z: return grid.z;
     case Special::nwarpid: return kMaxResidentThreads / kWarpSize;
     case Special::smid: return static_cast<std::uint32_t>(block.index % kMultiprocessors);
     case Special::nsmid: return kMultiprocessors;
     case Special::dynamic_smem_size: return static_cast<std::uint32_t>(config.dynamic_shared_bytes);
-    case Special::total_smem_size: return static_cast<std::uint32_t>(block.shared.size());
+    case Special::total_smem_size: return block.grid->shared_bytes();
+    case Special::reserved_shared: return block.grid->reserved_shared();
     case Special::envreg1: return static_cast<std::uint32_t>(block.grid->workspace >> 32);
     case Special::envreg2: return static_cast<std::uint32_t>(block.grid->workspace);
+    case Special::clusterid_x: return block.ctaid[0] / cluster.x;
+    case Special::clusterid_y: return block.ctaid[1] / cluster.y;
+    case Special::clusterid_z: return block.ctaid[2] / cluster.z;
+    case Special::nclusterid_x: return grid.x / cluster.x;
+    case Special::nclusterid_y: return grid.y / cluster.y;
+    case Special::nclusterid_z: return grid.z / cluster.z;
+    case Special::cluster_ctaid_x: return block.ctaid[0] % cluster.x;
+    case Special::cluster_ctaid_y: return block.ctaid[1] % cluster.y;
+    case Special::cluster_ctaid_z: return block.ctaid[2] % cluster.z;
+    case Special::cluster_nctaid_x: return cluster.x;
+    case Special::cluster_nctaid_y: return cluster.y;
+    case Special::cluster_nctaid_z: return cluster.z;
+    case Special::cluster_ctarank: return block.rank;
+    case Special::cluster_nctarank: return static_cast<std::uint32_t>(cluster.count());
+    case Special::is_explicit_cluster:
+      return cluster.count() > 1 || block.grid->program->info.required_cluster.x != 0 ? 1 : 0;
     case Special::gridid:
     case Special::one: return 1;
     default: return 0;

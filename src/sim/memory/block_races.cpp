@@ -27,7 +27,7 @@ void BlockRaces::begin_block(std::uint32_t block) {
   block_ = block;
   segment_ = grid_.first_ + block;
   clock_ = 0;
-  used_ = split_ = false;
+  used_ = split_ = acquired_flag_ = false;
   order_.begin(block);
 }
 
@@ -47,8 +47,19 @@ void BlockRaces::acquire(const WarpAccess& a) {
   if (grid_.released_.empty() && grid_.read_.empty()) return;
   for_runs(a, [&](std::uint32_t, std::uint32_t, std::uint64_t address) {
     const bool more = order_.acquire(grid_.released_.find(address));
-    if (order_.acquire_reads(grid_.read_.find(address)) || more) grid_.become_ordered();
+    if (!order_.acquire_reads(grid_.read_.find(address)) && !more) return;
+    acquired_flag_ = true;
+    grid_.become_ordered();
   });
+}
+
+void BlockRaces::release_at(std::uint64_t barrier) {
+  fence();
+  if (order_.released() != nullptr) grid_.released_.release(barrier, order_.released());
+}
+
+void BlockRaces::acquire_at(std::uint64_t barrier) {
+  if (order_.acquire(grid_.released_.find(barrier))) grid_.become_ordered();
 }
 
 // The block stores a flag: what it read before counts as done, even without a fence.

@@ -73,10 +73,14 @@ struct BlockChecker::State {
   std::byte* const store;
   std::uint64_t* const global_bits;
   std::uint64_t block = 0;
+  std::uint64_t owner = 0;  // whose shared memory is being accessed
+  std::uint32_t rank = 0;
+  ClusterRaces* cluster = nullptr;
   Counters counters;
   SlicePasses slices{};
 
   std::uint64_t shared_bytes;
+  const std::byte* const shared_data;
   std::vector<std::uint64_t> shared_bits;
   std::optional<SharedRaces> shared_races;
   std::optional<BlockRaces> races;
@@ -92,6 +96,7 @@ struct BlockChecker::State {
         store(memory.store()),
         global_bits(memory.initialised_bits()),
         shared_bytes(bytes),
+        shared_data(shared),
         shared_bits((bytes + 63) / 64) {
     if (!launch.races) return;
     races.emplace(*launch.races);
@@ -107,6 +112,7 @@ struct BlockChecker::State {
     f.access = a.kind;
     f.address = a.address[lane];
     f.bytes = a.bytes;
+    f.owner = owner;
     return f;
   }
   bool refuse(FindingKind kind, const WarpAccess& a, std::uint32_t lane, bool shared) {
@@ -178,6 +184,35 @@ struct BlockChecker::State {
     }
   }
 
+  // Whether the lane's store leaves its target, in this shared memory, as it is.
+  bool holds(const WarpAccess& a, std::uint32_t lane) const {
+    if (a.value == nullptr || shared_data == nullptr) return false;
+    const auto* const values = static_cast<const std::byte*>(a.value);
+    const std::size_t at = a.lane < kLanes ? 0 : std::size_t{lane} * a.bytes;
+    return std::memcmp(shared_data + a.address[lane], values + at, a.bytes) == 0;
+  }
+
+  // An access to this block's memory, or to another's of the cluster.
+  void check_cluster(const State& of, const WarpAccess& a) {
+    if (cluster == nullptr) return;
+    if (races && races->has_acquired_flag()) cluster->order_otherwise();
+    const auto conflict = cluster->access(of.rank, rank, a);
+    if (!conflict) return;
+    const bool stores = a.kind == AccessKind::store && conflict->other.kind == a.kind;
+    const bool equal =
+        conflict->fault == ClusterRaces::Fault::unordered && stores && of.holds(a, conflict->lane);
+    RawFinding f =
+        finding(equal ? FindingKind::equal_stores : FindingKind::shared_race, a, conflict->lane);
+    f.shared = true;
+    f.owner = of.block;
+    f.cluster = conflict->fault;
+    f.other_pc = conflict->other.pc;
+    f.other_block = conflict->other.block;
+    f.other_thread = conflict->other.thread;
+    f.other_access = conflict->other.kind;
+    launch.findings.add(f);
+  }
+
   bool in_allocations(const WarpAccess&, const LanePattern&, const Allocation*&);
   bool in_window(const WarpAccess&, const LanePattern&, std::uint64_t window, bool shared);
 };
@@ -234,6 +269,10 @@ bool BlockChecker::State::in_window(const WarpAccess& a, const LanePattern& p, s
 
 namespace {
 
+// The cluster's barrier among the mbarriers, which lie in shared memory, and among the block's 16.
+constexpr std::uint64_t kClusterObject = ~std::uint64_t{0};
+constexpr std::uint32_t kClusterBarrier = 16;
+
 // Whether the old value is used other than by being returned.
 bool computes(AccessKind kind) {
   return is_read_modify_write(kind) && kind != AccessKind::exchange;
@@ -249,7 +288,8 @@ BlockChecker::~BlockChecker() = default;
 
 void BlockChecker::begin_block(std::uint64_t block) {
   State& s = *state_;
-  s.block = block;
+  s.block = s.owner = block;
+  s.cluster = nullptr;
   if (s.launch.options.uninitialised) {
     std::fill(s.shared_bits.begin(), s.shared_bits.end(), 0);
   }
@@ -322,6 +362,36 @@ bool BlockChecker::shared(const WarpAccess& a) {
   if (is_atomic(a.kind)) s.order_shared(a);
   s.check_store(a, p, true);
   s.report_races(a, s.shared_races->access(a, p, shape));
+  s.check_cluster(s, a);
+  return true;
+}
+
+bool BlockChecker::shared_of(BlockChecker& owner, const WarpAccess& a) {
+  State &s = *state_, &o = *owner.state_;
+  const LanePattern p = find_pattern(a);
+  s.owner = o.block;
+  const bool inside = s.in_window(a, p, o.shared_bytes, true);
+  if (inside) {
+    count_shared_of_another(s.counters, a, p);
+    const std::uint32_t lanes = s.launch.options.uninitialised && reads(a.kind)
+                                    ? uninitialised_lanes(o.shared_bits.data(), 0, a, p)
+                                    : 0;
+    if (lanes != 0 && computes(a.kind)) {
+      s.report_uninitialised(a, lanes, true);
+    } else if (lanes != 0) {
+      undefined = State::who_reads_first(a, lanes);
+    }
+    if (s.launch.options.uninitialised && writes(a.kind))
+      initialise_lanes(o.shared_bits.data(), 0, a, p);
+    if (s.races) s.check_store(a, p, true);
+  }
+  s.owner = s.block;
+  if (!inside || s.cluster == nullptr) return inside;
+  const bool fenced = s.shared_races && s.shared_races->releases(a.warp);
+  const bool flag = a.kind == AccessKind::atomic_load || a.kind == AccessKind::atomic_store ||
+                    (is_atomic(a.kind) && fenced);
+  if (flag) s.cluster->order_otherwise();
+  s.check_cluster(o, a);
   return true;
 }
 
@@ -345,6 +415,7 @@ bool BlockChecker::shared_range(const RangeAccess& r) {
     }
   }
   if (s.shared_races) s.report_races(a, s.shared_races->range(a));
+  s.check_cluster(s, a);
   return true;
 }
 
@@ -363,6 +434,7 @@ bool BlockChecker::global_range(const RangeAccess& r) {
 bool BlockChecker::load_shared_uniform(std::uint32_t warp, std::uint32_t pc, std::uint64_t offset,
                                        std::uint32_t bytes) {
   State& s = *state_;
+  if (s.cluster != nullptr) return false;
   if ((offset & (bytes - 1)) != 0 || offset >= s.shared_bytes || bytes > s.shared_bytes - offset)
     return false;
   if (s.launch.options.uninitialised && missing_bytes(s.shared_bits.data(), offset, bytes) != 0)
@@ -406,6 +478,9 @@ bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
 }
 
 std::uint64_t BlockChecker::shared_bytes() const { return state_->shared_bytes; }
+void BlockChecker::define_shared(std::uint64_t offset, std::uint64_t bytes) {
+  set_bits(state_->shared_bits.data(), offset, bytes);
+}
 std::byte* BlockChecker::base() const { return state_->store; }
 std::uint64_t BlockChecker::base_address() const { return kGlobalRange.begin; }
 
@@ -443,6 +518,38 @@ void BlockChecker::mbarrier_wait(std::uint32_t warp, std::uint64_t object) {
 
 void BlockChecker::mbarrier_init(std::uint64_t object) {
   if (state_->shared_races) state_->shared_races->mbarrier_init(object);
+}
+
+void BlockChecker::join_cluster(std::uint32_t rank, ClusterRaces* races) {
+  state_->rank = rank;
+  state_->cluster = races;
+}
+
+void BlockChecker::cluster_ordered_otherwise() {
+  if (state_->cluster != nullptr) state_->cluster->order_otherwise();
+}
+
+void BlockChecker::cluster_arrive(std::uint32_t warp) {
+  if (state_->shared_races) state_->shared_races->mbarrier_arrive(warp, kClusterObject);
+}
+
+void BlockChecker::cluster_release(std::uint64_t barrier) {
+  if (state_->races) state_->races->release_at(barrier);
+}
+
+void BlockChecker::cluster_complete(std::uint64_t barrier, std::uint32_t waiting, bool all) {
+  State& s = *state_;
+  if (s.races) s.races->acquire_at(barrier);
+  if (!s.shared_races) return;
+  s.shared_races->mbarrier_complete(kClusterObject);
+  if (all) return s.shared_races->barrier(waiting, kClusterBarrier);
+  for_lanes(waiting, [&](std::uint32_t warp) { cluster_wait(warp); });
+}
+
+void BlockChecker::cluster_wait(std::uint32_t warp) {
+  if (!state_->shared_races) return;
+  state_->shared_races->mbarrier_wait(warp, kClusterObject);
+  state_->shared_races->warp_sync(warp, ~std::uint32_t{0});
 }
 
 void BlockChecker::volatile_shared(const WarpAccess& a) {

@@ -12,6 +12,13 @@
 // by the warp before its last one; and atomic loads of a word that also has a plain read. A lane
 // may read what it stored together with other lanes, if all stored the same value.
 //
+// Races in the shared memories of a cluster. Likewise for two threads of two blocks, but only the
+// cluster's barriers order them for this check. Once blocks of the cluster signal one another
+// otherwise (an mbarrier of another block, flags in global memory or in that of another block), it
+// reports nothing more. A block must not access another's memory before it has waited for a barrier
+// of the cluster, since only that says that the other has begun, and a barrier must lie between the
+// access and the other's end (CUDA C++ Programming Guide, "Distributed Shared Memory").
+//
 // Races in global memory. Two accesses of one byte by two blocks (threads of one block are not
 // distinguished), at least one a plain write, race unless ordered. Order: fence() closes what the
 // block did so far, a later atomic write by the block releases that at its address, and an atomic
@@ -42,11 +49,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/counters.h"
 #include "sim/finding.h"
 #include "sim/memory/access.h"
+#include "sim/memory/cluster_races.h"
 #include "sim/memory/global_memory.h"
 #include "sim/memory/replay_table.h"
 #include "sim/memory/traffic.h"
@@ -74,6 +83,9 @@ struct RawFinding {
   std::uint64_t address = 0;  // of the offending lane; in shared memory: offset
   std::uint32_t bytes = 0;
   bool shared = false;
+  std::uint64_t owner = 0;  // of shared memory: the block whose memory it is
+  // Races between blocks of a cluster.
+  std::optional<ClusterRaces::Fault> cluster;
   // Uninitialised, unless `read`: address, bytes and shared describe a read of unwritten bytes that
   // may be the cause, at other_pc; if `stored`, they describe the store.
   UndefinedUse use = UndefinedUse::read;
@@ -151,6 +163,8 @@ class BlockChecker {
   bool global_range(const RangeAccess&);
   bool shared_range(const RangeAccess&);
   std::uint64_t shared_bytes() const;
+  // These bytes of shared memory have been written by the system.
+  void define_shared(std::uint64_t offset, std::uint64_t bytes);
   // Lanes that read an unwritten byte in the last access that met one, unless that was a finding;
   // of a range, not 0 if it has such a byte. The caller resets it.
   std::uint32_t undefined = 0;
@@ -189,6 +203,19 @@ class BlockChecker {
   void mbarrier_init(std::uint64_t object);
   // A volatile access of shared memory, which shared() treats as a plain one.
   void volatile_shared(const WarpAccess&);
+
+  // Clusters. The block is the one of this rank; `races` is null if races are not checked.
+  void join_cluster(std::uint32_t rank, ClusterRaces* races);
+  // shared() for the memory of another block of the cluster, in which the addresses are offsets.
+  bool shared_of(BlockChecker& owner, const WarpAccess&);
+  // Something other than the cluster's barrier may order its blocks from now on.
+  void cluster_ordered_otherwise();
+  // The cluster's barrier: an arrival of the warp; its completion, by whose number the block is
+  // known (then these warps have waited, `all`: no other is left); a later wait of the warp.
+  void cluster_arrive(std::uint32_t warp);
+  void cluster_release(std::uint64_t barrier);
+  void cluster_complete(std::uint64_t barrier, std::uint32_t waiting, bool all);
+  void cluster_wait(std::uint32_t warp);
 
   // Adds a finding made elsewhere, with the same de-duplication.
   void report(const RawFinding&);

@@ -59,6 +59,12 @@ class BlockRaces {
 
   void begin_block(std::uint32_t block);
   void fence();
+  // A barrier of several blocks, known by a number that is no address of global memory: all of them
+  // release there, then all acquire.
+  void release_at(std::uint64_t barrier);
+  void acquire_at(std::uint64_t barrier);
+  // Whether the block has acquired anything by an access.
+  bool has_acquired_flag() const { return acquired_flag_; }
   // Handles an access. Lanes in `uninitialised` read bytes that were never written. True if the
   // access leaves that to settle(), which knows better whether another block writes them; otherwise
   // the caller reports it.
@@ -127,6 +133,7 @@ class BlockRaces {
   std::uint32_t block_ = 0, segment_ = 0, clock_ = 0, closed_segment_ = 0;
   bool used_ = false;   // the segment has accesses
   bool split_ = false;  // segments have ended since the last fence
+  bool acquired_flag_ = false;
 };
 
 }  // namespace assay::sim

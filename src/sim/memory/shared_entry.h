@@ -10,7 +10,7 @@ namespace assay::sim::shared_entry {
 // lanes are those that accessed the unit in one instruction, or since the warp last met.
 using Entry = std::uint64_t;
 inline constexpr unsigned kFirstShift = 5, kWarpShift = 10, kFlagShift = 15, kSharedShift = 16,
-                          kPcShift = 17, kTimeShift = 37;
+                          kEntryPcShift = 17, kTimeShift = 37;
 inline constexpr Entry kOne = 1, kThreadMask = 0x7fff, kWarpMask = Entry{31} << kWarpShift;
 // An atomic load or store.
 inline constexpr Entry kFlag = kOne << kFlagShift;
@@ -19,7 +19,7 @@ inline constexpr Entry kShared = kOne << kSharedShift;
 // The difference between a lane's entry and the next lane's.
 inline constexpr Entry kLane = 1 + (kOne << kFirstShift);
 inline constexpr std::uint32_t kMaxTime = (1u << 26) - 2;
-inline constexpr std::uint32_t kMaxPc = (1u << 20) - 1;
+inline constexpr std::uint32_t kMaxEntryPc = (1u << 20) - 1;
 
 constexpr std::uint32_t time_of(Entry e) { return static_cast<std::uint32_t>(e >> kTimeShift); }
 constexpr std::uint32_t warp_of(Entry e) { return (e >> kWarpShift) & 31; }

@@ -209,7 +209,7 @@ void SharedRaces::act(std::uint32_t warp, std::uint32_t lanes) {
 
 // An entry of the acting warp, without lanes.
 SharedRaces::Entry SharedRaces::entry_now(std::uint32_t pc) const {
-  return (Entry{time_[warp_]} << kTimeShift) | (Entry{std::min(pc, kMaxPc)} << kPcShift) |
+  return (Entry{time_[warp_]} << kTimeShift) | (Entry{std::min(pc, kMaxEntryPc)} << kEntryPcShift) |
          (Entry{warp_} << kWarpShift);
 }
 
@@ -278,7 +278,7 @@ void SharedRaces::check(const WarpAccess& a, const Run& r, std::size_t unit, Ent
   Conflict c;
   c.lane = pair->lane;
   c.address = a.address[c.lane];
-  c.other_pc = static_cast<std::uint32_t>(e >> kPcShift) & kMaxPc;
+  c.other_pc = static_cast<std::uint32_t>(e >> kEntryPcShift) & kMaxEntryPc;
   c.other_thread = warp_of(e) * kLanes + pair->other;
   c.other_access = (e & kFlag) != 0 ? flagged : plain;
   c.equal = plain == AccessKind::store && holds_value(a, r, unit);

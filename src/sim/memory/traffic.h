@@ -38,6 +38,8 @@ void count_global(Counters&, const WarpAccess&, const LanePattern&);
 void count_atomic(Counters&, SlicePasses&, const WarpAccess&, const LanePattern&);
 void count_constant(Counters&, const WarpAccess&);
 void count_shared(Counters&, const WarpAccess&, const LanePattern&, BankPasses);
+// For the shared memory of another block of the cluster.
+void count_shared_of_another(Counters&, const WarpAccess&, const LanePattern&);
 void count_local(Counters&, const WarpAccess&);
 
 // For local memory, if the lanes have the same offset.

@@ -1,4 +1,4 @@
-// Selection of bar and barrier (PTX ISA, section 9.7.13.1 f.).
+// Selection of bar, barrier and barrier.cluster (PTX ISA, section 9.7.13.1 f.).
 #include "sim/execution/barriers.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/modifiers.h"
@@ -20,6 +20,18 @@ FlowSelection select_warp_barrier(const ptx::Instruction& in) {
   return s;
 }
 
+FlowSelection select_cluster_barrier(const ptx::Instruction& in) {
+  BarrierOp op;
+  op.kind = has(in, "arrive") ? BarrierOp::Kind::cluster_arrive : BarrierOp::Kind::cluster_wait;
+  if (!in.operands.empty() || has(in, "arrive") == has(in, "wait")) throw_unsupported(in);
+  FlowSelection s;
+  s.cls = InstrClass::control;
+  s.flow = Flow::barrier;
+  s.imm = op.encode();
+  s.uses_cluster = true;
+  return s;
+}
+
 BarrierOp::Kind reduction_kind(const ptx::Instruction& in) {
   if (has(in, "popc")) return BarrierOp::Kind::popc;
   if (has(in, "and")) return BarrierOp::Kind::all;
@@ -32,7 +44,7 @@ BarrierOp::Kind reduction_kind(const ptx::Instruction& in) {
 std::optional<FlowSelection> select_barrier(const ptx::Instruction& in) {
   if (in.opcode != "bar" && in.opcode != "barrier") return std::nullopt;
   if (has(in, "warp")) return select_warp_barrier(in);
-  if (has(in, "cluster")) throw_unsupported(in);
+  if (has(in, "cluster")) return select_cluster_barrier(in);
 
   BarrierOp op;
   op.aligned = in.opcode == "bar" || has(in, "aligned");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/execution/bulk_copies.h"
+#include "sim/execution/cluster_run.h"
 #include "sim/execution/memory_path.h"
 #include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
@@ -38,6 +39,15 @@ void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
   }
 }
 
+// The offset in the executing block's shared memory of one in the window.
+std::uint64_t own_offset(WarpRun& w, std::uint64_t offset) {
+  if (w.block->cluster == nullptr || w.block->cluster->owner(*w.block, offset) == w.block)
+    return offset;
+  throw Unsupported(fmt::format("{} to the shared memory of another block is not supported ({})",
+                                w.block->grid->program->info_of(w.pc).text,
+                                w.block->grid->program->place(w.pc)));
+}
+
 // a: destination, b: source, c: bytes, e: the mbarrier
 template <bool kNarrowTo, bool kNarrowObject>
 void load(Warp& warp, const Instr& in) {
@@ -46,10 +56,11 @@ void load(Warp& warp, const Instr& in) {
   lane_addresses(w, in.a, in.imm, kNarrowTo, to);
   lane_addresses(w, in.e, 0, kNarrowObject, object);
   for_lanes(w.active, [&](std::uint32_t l) {
-    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], to.v[l], w.r32(in.c).v[l]);
-    check_mbarrier(w, l, object.v[l]);
-    w.block->bulk.load(*w.block, copy, object.v[l]);
-    if (w.block->bulk.full()) land_bulk_copies(w, object.v[l]);
+    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], own_offset(w, to.v[l]), w.r32(in.c).v[l]);
+    const std::uint64_t mbarrier = own_offset(w, object.v[l]);
+    check_mbarrier(w, l, mbarrier);
+    w.block->bulk.load(*w.block, copy, mbarrier);
+    if (w.block->bulk.full()) land_bulk_copies(w, mbarrier);
   });
 }
 

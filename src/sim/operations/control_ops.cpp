@@ -44,7 +44,7 @@ void clock_wide(Warp& w, const Instr& in) {
   each64(w, in.d, [&](unsigned) { return now; });
 }
 
-// These have no visible effect in a functional model of blocks without clusters.
+// These have no visible effect in a functional model.
 constexpr std::array<std::string_view, 8> kAdvice{"prefetch",   "prefetchu", "griddepcontrol",
                                                   "setmaxnreg", "discard",   "applypriority",
                                                   "pmevent",    "nanosleep"};

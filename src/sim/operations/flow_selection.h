@@ -16,6 +16,7 @@ struct FlowSelection : Selection {
   bool any_place = false;         // rendezvous: bar.warp.sync
   bool ordered = false;           // its effect may depend on the order of blocks
   bool waits_for_blocks = false;  // threads may use it to wait for other blocks
+  bool uses_cluster = false;      // it has a meaning only in a cluster, if one of a single block
   bool own_block = false;         // must be alone in its basic block: it may be executed in parts
 };
 
@@ -41,7 +42,8 @@ void widen_unsigned(Warp&, const Instr&);  // d64 = a32
 void widen_signed(Warp&, const Instr&);
 void add_imm32(Warp&, const Instr&);  // d = a + imm
 void add_imm64(Warp&, const Instr&);
-void complement(Warp&, const Instr&);    // predicate d = !a
+void complement(Warp&, const Instr&);       // predicate d = !a
+void set_if_not_zero(Warp&, const Instr&);  // predicate d = a32 != 0
 void call_vprintf(Warp&, const Instr&);  // builtins.cpp; rows of format, arguments, result in extra
 void call_assertfail(Warp&, const Instr&);  // rows of message, file, line, function in extra
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sim/execution/cluster_run.h"
 #include "sim/execution/memory_path.h"
 #include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
@@ -20,7 +21,8 @@ namespace {
 
 using Hosts = std::array<std::byte*, kLanes>;
 
-// The objects that the active lanes name, as offsets and host addresses.
+// The objects that the active lanes name, as offsets and host addresses. Those of other blocks of
+// the cluster remain offsets in the window.
 void locate(Warp& warp, std::uint32_t base, std::uint64_t offset, std::uint32_t e, AccessKind kind,
             Lanes64& address, Hosts& host) {
   auto& w = run_of(warp);
@@ -30,6 +32,17 @@ void locate(Warp& warp, std::uint32_t base, std::uint64_t offset, std::uint32_t 
     for (std::uint64_t& a : address.v) a -= kSharedRange.begin;
   }
   locate_atomic(w, Space::shared, address.v, w.active, kind, 8, host.data());
+  if (w.block->cluster == nullptr) return;
+  for_lanes(w.active, [&](unsigned l) {
+    std::uint64_t object = address.v[l];
+    if (w.block->cluster->owner(*w.block, object) == w.block) address.v[l] = object;
+  });
+}
+
+// The checker of the block that holds a located object, whose offset becomes one in its memory.
+BlockChecker& holder_of(WarpRun& w, std::uint64_t& object) {
+  return w.block->cluster == nullptr ? w.block->checker
+                                     : w.block->cluster->owner(*w.block, object)->checker;
 }
 
 // The object's offset in the shared window.
@@ -60,14 +73,18 @@ void for_each_object(std::uint32_t lanes, const Lanes64& address, F&& f) {
 }
 
 void tell_arrivals(WarpRun& w, const Lanes64& address) {
-  for_each_object(w.active, address,
-                  [&](std::uint64_t object) { w.block->checker.mbarrier_arrive(w.index, object); });
+  for_each_object(w.active, address, [&](std::uint64_t object) {
+    const bool own = object < kClusterStride;
+    if (own) return w.block->checker.mbarrier_arrive(w.index, object);
+    w.block->checker.cluster_ordered_otherwise();
+  });
 }
 
 // Ends the phase if it is complete.
 void finish(WarpRun& w, std::uint64_t address, Mbarrier& m) {
   if (!m.advance()) return;
-  w.block->checker.mbarrier_complete(address);
+  BlockChecker& checker = holder_of(w, address);
+  checker.mbarrier_complete(address);
 }
 
 void arrive_one(WarpRun& w, unsigned lane, std::uint64_t address, Mbarrier& m,

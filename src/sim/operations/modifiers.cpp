@@ -45,7 +45,7 @@ constexpr std::array<std::pair<std::string_view, Space>, 9> kSpaces{{
     {"global", Space::global},
     {"shared", Space::shared},
     {"shared::cta", Space::shared},
-    {"shared::cluster", Space::shared},  // a cluster is a single block
+    {"shared::cluster", Space::shared},
     {"local", Space::local},
     {"const", Space::constant},
     {"param", Space::param},

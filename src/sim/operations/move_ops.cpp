@@ -1,7 +1,9 @@
-// mov (registers, constants, addresses, packing and unpacking), cvta and isspacep.
+// mov (registers, constants, addresses, packing and unpacking), cvta, isspacep, mapa and
+// getctarank.
 #include <array>
 
-#include "sim/execution/block_run.h"
+#include "sim/execution/cluster_run.h"
+#include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/lane_ops.h"
 #include "sim/operations/modifiers.h"
@@ -155,6 +157,68 @@ FlowSelection select_cvta(const ptx::Instruction& in) {
   return s;
 }
 
+// mapa: the address of a in the shared memory of the block of rank b. Generic addresses are of 64
+// bits, those in the shared window may be of either.
+template <bool kGeneric, bool kWide>
+void map_to_rank(Warp& warp, const Instr& in) {
+  auto& w = run_of(warp);
+  const std::uint64_t base = kGeneric ? kSharedRange.begin : 0;
+  const auto mapped = [&](unsigned l) -> std::uint64_t {
+    const std::uint64_t a = kWide ? w.r64(in.a).v[l] : w.r32(in.a).v[l];
+    return base + (w.r32(in.b).v[l] + std::uint64_t{1}) * kClusterStride +
+           (a - base) % kClusterStride;
+  };
+  for_lanes(w.active, [&](unsigned l) {
+    if (w.r32(in.b).v[l] >= w.block->cluster->size()) no_such_block(w, l, mapped(l) - base);
+  });
+  if constexpr (kWide) {
+    each64(w, in.d, mapped);
+  } else {
+    each32(w, in.d, [&](unsigned l) { return static_cast<std::uint32_t>(mapped(l)); });
+  }
+}
+
+// getctarank: the rank of the block in whose shared memory a lies.
+template <bool kGeneric, bool kWide>
+void rank_of(Warp& w, const Instr& in) {
+  each32(w, in.d, [&](unsigned l) {
+    const std::uint64_t a = kWide ? w.r64(in.a).v[l] : w.r32(in.a).v[l];
+    const std::uint64_t place = (a - (kGeneric ? kSharedRange.begin : 0)) / kClusterStride;
+    return place == 0 ? w.block->rank : static_cast<std::uint32_t>(place - 1);
+  });
+}
+
+FlowSelection select_in_cluster(const ptx::Instruction& in) {
+  const bool generic = !has_prefix(in, "shared"), wide = bits_of(last_type(in)) == 64;
+  if (generic && !wide) throw_unsupported(in, "32-bit generic addresses");
+  FlowSelection s;
+  s.operands = {OperandForm::dst32, wide ? OperandForm::src64 : OperandForm::src32};
+  if (in.opcode == "mapa") {
+    s.run = generic ? map_to_rank<true, true>
+            : wide  ? map_to_rank<false, true>
+                    : map_to_rank<false, false>;
+    if (wide) s.operands[0] = OperandForm::dst64;
+    s.operands.push_back(OperandForm::src32);
+  } else {
+    s.run = generic ? rank_of<true, true> : wide ? rank_of<false, true> : rank_of<false, false>;
+  }
+  s.uses_cluster = true;
+  return s;
+}
+
+// d = the lanes whose generic address a is in the shared memory of the executing block.
+void is_own_shared(Warp& w, const Instr& in) {
+  const Lanes64& a = w.r64(in.a);
+  const BlockRun& block = *w.block;
+  std::uint32_t inside = 0;
+  for (std::uint32_t l = 0; l < kLanes; ++l) {
+    const std::uint64_t place = (a.v[l] - kSharedRange.begin) / kClusterStride;
+    const bool own = place == 0 || (block.cluster != nullptr && place == block.rank + 1);
+    inside |= static_cast<std::uint32_t>(own) << l;
+  }
+  w.set_pred(in.d, inside);
+}
+
 // d = the lanes whose generic address a is in the range that e selects.
 void is_space(Warp& w, const Instr& in) {
   constexpr AddressRange kRanges[] = {kGlobalRange, kSharedRange, kLocalRange, kParamRange};
@@ -173,8 +237,10 @@ FlowSelection select_isspacep(const ptx::Instruction& in) {
   s.operands = {OperandForm::dst_pred, OperandForm::src64};
   if (has(in, "global")) {
     s.e = 0;
-  } else if (has_prefix(in, "shared")) {
+  } else if (has(in, "shared::cluster")) {
     s.e = 1;
+  } else if (has_prefix(in, "shared")) {
+    s.run = is_own_shared;
   } else if (has(in, "local")) {
     s.e = 2;
   } else if (has_prefix(in, "param")) {
@@ -195,6 +261,8 @@ std::optional<FlowSelection> select_move(const ptx::Instruction& in, const Names
     s = select_cvta(in);
   } else if (in.opcode == "isspacep") {
     s = select_isspacep(in);
+  } else if (in.opcode == "mapa" || in.opcode == "getctarank") {
+    s = select_in_cluster(in);
   } else {
     return std::nullopt;
   }
@@ -230,5 +298,12 @@ void add_imm64(Warp& w, const Instr& in) {
 }
 
 void complement(Warp& w, const Instr& in) { w.set_pred(in.d, ~w.preds[in.a]); }
+
+void set_if_not_zero(Warp& w, const Instr& in) {
+  const Lanes32& a = w.r32(in.a);
+  std::uint32_t set = 0;
+  for (unsigned l = 0; l < kLanes; ++l) set |= static_cast<std::uint32_t>(a.v[l] != 0) << l;
+  w.set_pred(in.d, set);
+}
 
 }  // namespace assay::sim

@@ -134,7 +134,8 @@ struct Function {
   std::uint32_t max_threads = 0;                  // product of .maxntid, 0: none given
   std::uint32_t required_threads[3] = {0, 0, 0};  // .reqntid
   std::uint32_t min_blocks = 0;                   // .minnctapersm
-  bool clusters = false;  // .explicitcluster, .reqnctapercluster or .blocksareclusters
+  std::uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster
+  bool blocks_are_clusters = false;               // the grid of a launch counts clusters
   Location where;
 };
 

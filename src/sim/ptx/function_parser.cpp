@@ -42,9 +42,10 @@ void parse_header_directive(Cursor& cursor, Function& function) {
     function.min_blocks = cursor.expect_u32("a number of blocks");
   } else if (name == "reqnctapercluster") {
     parse_extents(cursor, extents);
-    function.clusters = true;
-  } else if (name == "explicitcluster" || name == "blocksareclusters") {
-    function.clusters = true;
+    std::copy_n(extents, 3, function.required_cluster);
+  } else if (name == "blocksareclusters") {
+    function.blocks_are_clusters = true;
+  } else if (name == "explicitcluster") {  // must be launched with clusters: the driver checks it
   } else if (name == "noreturn") {
     function.noreturn = true;
   } else if (name == "maxnreg" || name == "maxnctapersm" || name == "maxclusterrank" ||

@@ -50,11 +50,9 @@ cudaError_t apply(Runtime& runtime, const cudaLaunchAttribute& attribute, Launch
       config.cooperative = value.cooperative != 0;
       return cudaSuccess;
     case cudaLaunchAttributeClusterDimension:
-    case cudaLaunchAttributePreferredClusterDimension: {
-      const auto& c = value.clusterDim;
-      if (c.x <= 1 && c.y <= 1 && c.z <= 1) return cudaSuccess;
-      return runtime.unsupported("launches with thread block clusters");
-    }
+      config.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      return cudaSuccess;
+    case cudaLaunchAttributePreferredClusterDimension:  // a hint; clusters have the other size
     case cudaLaunchAttributeProgrammaticEvent:
     case cudaLaunchAttributeLaunchCompletionEvent:
       return runtime.unsupported("launches that record an event");
@@ -62,6 +60,33 @@ cudaError_t apply(Runtime& runtime, const cudaLaunchAttribute& attribute, Launch
       return runtime.unsupported("launches that the device may update");
   }
   return cudaErrorInvalidValue;
+}
+
+cudaError_t read(Runtime& runtime, const cudaLaunchConfig_t* config, LaunchConfig& out) {
+  if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr)) {
+    return cudaErrorInvalidValue;
+  }
+  if (!runtime.valid(config->stream)) return cudaErrorInvalidResourceHandle;
+  out = config_of(config->gridDim, config->blockDim, config->dynamicSmemBytes, false);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaError_t error = apply(runtime, config->attrs[i], out);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+// Sets one extent of the clusters that every launch of the kernel must have.
+cudaError_t require(Kernel& kernel, std::uint32_t Dim3::*extent, int value) {
+  Dim3& required = kernel.device.info.required_cluster;
+  if (value < 0) return cudaErrorInvalidValue;
+  if (required.x == 0) required = Dim3{};
+  required.*extent = static_cast<std::uint32_t>(std::max(value, 1));
+  return cudaSuccess;
+}
+
+std::uint32_t resident_blocks(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config) {
+  return runtime.resident_blocks(kernel, static_cast<std::uint32_t>(config.block.count()),
+                                 config.dynamic_shared_bytes);
 }
 
 int dynamic_limit(const Kernel& kernel) {
@@ -87,12 +112,12 @@ cudaError_t set_attribute(Runtime& runtime, Kernel& kernel, cudaFuncAttribute at
       kernel.shared_carveout = value;
       return cudaSuccess;
     case cudaFuncAttributeNonPortableClusterSizeAllowed:
+      kernel.large_clusters = value != 0;
+      return cudaSuccess;
     case cudaFuncAttributeClusterSchedulingPolicyPreference: return cudaSuccess;
-    case cudaFuncAttributeRequiredClusterWidth:
-    case cudaFuncAttributeRequiredClusterHeight:
-    case cudaFuncAttributeRequiredClusterDepth:
-      if (value == 0 || value == 1) return cudaSuccess;
-      return runtime.unsupported("launches with thread block clusters");
+    case cudaFuncAttributeRequiredClusterWidth: return require(kernel, &Dim3::x, value);
+    case cudaFuncAttributeRequiredClusterHeight: return require(kernel, &Dim3::y, value);
+    case cudaFuncAttributeRequiredClusterDepth: return require(kernel, &Dim3::z, value);
     case cudaFuncAttributeClusterDimMustBeSet: return cudaErrorInvalidValue;  // read-only
   }
   return cudaErrorInvalidValue;
@@ -115,17 +140,9 @@ ASSAY_CUDA_PER_THREAD(6, cudaLaunchCooperativeKernel, _ptsz);
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** args) {
   return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
-    if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr)) {
-      return cudaErrorInvalidValue;
-    }
-    if (!runtime.valid(config->stream)) return cudaErrorInvalidResourceHandle;
-    LaunchConfig plain =
-        config_of(config->gridDim, config->blockDim, config->dynamicSmemBytes, false);
-    for (unsigned i = 0; i < config->numAttrs; ++i) {
-      const cudaError_t error = apply(runtime, config->attrs[i], plain);
-      if (error != cudaSuccess) return error;
-    }
-    return runtime.launch(kernel, plain, args, config->stream);
+    LaunchConfig plain;
+    const cudaError_t error = read(runtime, config, plain);
+    return error == cudaSuccess ? runtime.launch(kernel, plain, args, config->stream) : error;
   });
 }
 ASSAY_CUDA_PER_THREAD(3, cudaLaunchKernelExC, _ptsz);
@@ -219,6 +236,32 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     if (blocks == nullptr || threads <= 0 || flags > 1) return cudaErrorInvalidValue;
     *blocks = static_cast<int>(
         runtime.resident_blocks(kernel, static_cast<std::uint32_t>(threads), dynamic_shared));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                           const cudaLaunchConfig_t* config) {
+  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
+    LaunchConfig plain;
+    if (const cudaError_t error = read(runtime, config, plain); error != cudaSuccess) return error;
+    if (clusters == nullptr) return cudaErrorInvalidValue;
+    const Dim3 cluster = cluster_of(kernel.device.info, plain);
+    if (!kernel.allows(plain.grid, cluster)) return cudaErrorInvalidClusterSize;
+    *clusters = static_cast<int>(
+        resident_clusters(resident_blocks(runtime, kernel, plain), cluster.count()));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                 const cudaLaunchConfig_t* config) {
+  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
+    LaunchConfig plain;
+    if (const cudaError_t error = read(runtime, config, plain); error != cudaSuccess) return error;
+    if (size == nullptr) return cudaErrorInvalidValue;
+    const bool fits = resident_blocks(runtime, kernel, plain) != 0;
+    *size = static_cast<int>(fits ? kernel.largest_cluster() : 0);
     return cudaSuccess;
   });
 }

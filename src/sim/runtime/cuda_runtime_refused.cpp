@@ -149,10 +149,6 @@ REFUSE(cudaIpcOpenMemHandle)
 REFUSE(cudaSignalExternalSemaphoresAsync)
 REFUSE(cudaWaitExternalSemaphoresAsync)
 
-// Clusters.
-REFUSE(cudaOccupancyMaxActiveClusters)
-REFUSE(cudaOccupancyMaxPotentialClusterSize)
-
 // Code loaded at run time, the driver API and logs.
 REFUSE(__cudaGetProcAddress)
 REFUSE(__cudaRegisterHostVar)

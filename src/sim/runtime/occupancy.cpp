@@ -80,6 +80,15 @@ Residency residency_of(const KernelInfo& info, std::uint32_t threads,
   return {blocks * warps_of(threads), limit};
 }
 
+// 132 multiprocessors, of up to 18 in each of 8 groups; which are left out differs between chips
+// ("NVIDIA H100 Tensor Core GPU Architecture", whitepaper).
+std::uint64_t resident_clusters(std::uint64_t blocks, std::uint64_t size) {
+  constexpr std::uint64_t kGroups[] = {18, 18, 16, 16, 16, 16, 16, 16};
+  std::uint64_t clusters = 0;
+  for (const std::uint64_t multiprocessors : kGroups) clusters += multiprocessors * blocks / size;
+  return clusters;
+}
+
 std::uint64_t dynamic_shared_for(const KernelInfo& info, std::uint32_t blocks) {
   if (blocks == 0) return 0;
   const std::uint64_t share = kSharedPerMultiprocessor / blocks / kSharedUnit * kSharedUnit;

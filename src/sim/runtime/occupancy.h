@@ -34,6 +34,10 @@ struct Residency {
 Residency residency_of(const KernelInfo&, std::uint32_t threads,
                        std::uint64_t dynamic_shared_bytes);
 
+// How many clusters of `size` blocks run at once, if a multiprocessor holds `blocks`. A cluster lies
+// within one of the GPU's groups of multiprocessors.
+std::uint64_t resident_clusters(std::uint64_t blocks, std::uint64_t size);
+
 // The most dynamic shared memory, in bytes, with which `blocks` of `threads` fit on a
 // multiprocessor.
 std::uint64_t dynamic_shared_for(const KernelInfo&, std::uint32_t blocks);

@@ -646,6 +646,7 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
           ? static_cast<std::uint64_t>(kernel.max_dynamic_shared)
           : kMaxSharedPerBlock - std::min(kMaxSharedPerBlock, info.static_shared_bytes);
   if (config.dynamic_shared_bytes > dynamic_limit) return cudaErrorInvalidValue;
+  if (!kernel.allows(grid, cluster_of(info, config))) return cudaErrorInvalidClusterSize;
   if (config.cooperative) {
     const std::uint64_t resident =
         std::uint64_t{kMultiprocessors} * resident_blocks(kernel,
@@ -664,6 +665,7 @@ cudaError_t Runtime::prepare(Kernel& kernel, const LaunchConfig& config, void** 
   const KernelInfo& info = kernel.device.info;
   if (args == nullptr && !info.param_bytes.empty()) return cudaErrorInvalidValue;
   work = {&kernel, config, std::vector<std::byte>(info.params_bytes)};
+  work.config.cluster = cluster_of(info, config);
   for (std::size_t i = 0; i < info.param_bytes.size(); ++i) {
     if (args[i] == nullptr) return cudaErrorInvalidValue;
     std::memcpy(work.params.data() + info.param_offset[i], args[i], info.param_bytes[i]);

@@ -77,7 +77,15 @@ struct CUkern_st {
   bool resolved = false;
   KernelReply device;           // if resolved
   int max_dynamic_shared = -1;  // cudaFuncAttributeMaxDynamicSharedMemorySize, -1: not set
+  bool large_clusters = false;  // cudaFuncAttributeNonPortableClusterSizeAllowed
   int shared_carveout = -1;     // a hint, kept for cudaFuncGetAttributes
+
+  std::uint32_t largest_cluster() const {
+    return large_clusters ? kMaxClusterBlocks : kPortableClusterBlocks;
+  }
+  bool allows(const Dim3& grid, const Dim3& cluster) const {
+    return is_cluster(device.info, grid, cluster) && cluster.count() <= largest_cluster();
+  }
 };
 using Kernel = CUkern_st;
 

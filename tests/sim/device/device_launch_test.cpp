@@ -518,13 +518,13 @@ TEST_F(Launch, MemoryOfTheHost) {
   EXPECT_EQ(device.high_water(), 200u);
 }
 
-TEST_F(Launch, ClustersAreRefusedByName) {
-  load(".visible .entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\n  ret;\n}\n");
+TEST_F(Launch, AGridThatCountsClustersIsRefusedByName) {
+  load(".visible .entry k() .reqntid 32 .reqnctapercluster 2 .blocksareclusters {\n  ret;\n}\n");
   try {
     launch(shape(2, 32), "k");
     ADD_FAILURE() << "ran";
   } catch (const Unsupported& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("clusters"));
+    EXPECT_THAT(e.what(), testing::HasSubstr(".blocksareclusters"));
   }
 }
 

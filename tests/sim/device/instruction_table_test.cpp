@@ -29,7 +29,7 @@ struct Form {
   const char* why = "";
 };
 
-constexpr const char* kCluster = "clusters of blocks";
+constexpr const char* kCluster = "asynchronous copies to another block";
 constexpr const char* kTma = "TMA: asynchronous copies by the block";
 constexpr const char* kTexture = "layers, levels and gathers of textures; surfaces";
 constexpr const char* kVideo = "emulated since sm_50; no compiler emits them";
@@ -164,8 +164,8 @@ constexpr Form kForms[] = {
     {kMove, "isspacep.const", "isspacep.const %p1, %rd1;",
      "constants lie among the global addresses"},
     {kMove, "cvta", "cvta.to.global.u64 %rd1, %rd2; cvta.shared.u64 %rd1, %rd2;"},
-    {kMove, "mapa", "mapa.shared::cluster.u32 %r1, %r2, 0;", kCluster},
-    {kMove, "getctarank", "getctarank.shared::cluster.u32 %r1, %r2;", kCluster},
+    {kMove, "mapa, getctarank",
+     "mapa.shared::cluster.u32 %r1, %r2, 0; getctarank.shared::cluster.u32 %r1, %r2;"},
 
     {kConvert, "cvt",
      "cvt.rni.s32.f32 %r1, %f1; cvt.rn.f16.s64 %h1, %rd1; cvt.sat.u8.s32 %r1, %r2; "
@@ -204,7 +204,7 @@ constexpr Form kForms[] = {
 
     {kSync, "bar, barrier",
      "bar.sync 0; barrier.red.popc.u32 %r1, 0, %p1; barrier.arrive 1, 64; bar.warp.sync -1;"},
-    {kSync, "barrier.cluster", "barrier.cluster.arrive;", kCluster},
+    {kSync, "barrier.cluster", "barrier.cluster.arrive; barrier.cluster.wait;"},
     {kSync, "membar, fence",
      "membar.gl; fence.acq_rel.gpu; fence.proxy.tensormap::generic.release.gpu; fence.proxy.async; "
      "fence.mbarrier_init.release.cluster;"},

@@ -64,11 +64,12 @@ TEST(PtxModule, EntryWithParametersAndDirectives) {
   EXPECT_EQ(k.max_threads, 512u);
   EXPECT_EQ(k.min_blocks, 3u);
   EXPECT_EQ(k.required_threads[0], 0u);
-  EXPECT_FALSE(k.clusters);
+  EXPECT_EQ(k.required_cluster[0], 0u);
   EXPECT_EQ(k.body.size(), 1u);
   const Function& small = module.functions.at(1);
   EXPECT_THAT(small.required_threads, ElementsAre(128u, 1u, 1u));
-  EXPECT_TRUE(small.clusters);
+  EXPECT_THAT(small.required_cluster, ElementsAre(2u, 1u, 1u));
+  EXPECT_FALSE(small.blocks_are_clusters);
   EXPECT_TRUE(small.defined);
   EXPECT_TRUE(small.body.empty());
 }

@@ -107,14 +107,47 @@ TEST_F(Launch, AttributesOfLaunches) {
   attributes[1].val.clusterDim = {1, 1, 1};
   EXPECT_EQ(cudaLaunchKernelExC(&config, &stub_, args_), cudaSuccess);
   EXPECT_TRUE(state_.launches.at(0).config.cooperative);
-  attributes[1].val.clusterDim = {2, 1, 1};
-  EXPECT_EQ(cudaLaunchKernelExC(&config, &stub_, args_), cudaErrorNotSupported);
-  EXPECT_THAT(Runtime::instance().unsupported_api(),
-              ElementsAre("launches with thread block clusters"));
   attributes[1].id = static_cast<cudaLaunchAttributeID>(99);
   EXPECT_EQ(cudaLaunchKernelExC(&config, &stub_, args_), cudaErrorInvalidValue);
   EXPECT_EQ(cudaLaunchKernelExC(nullptr, &stub_, args_), cudaErrorInvalidValue);
   EXPECT_EQ(state_.launches.size(), 1u);
+}
+
+TEST_F(Launch, Clusters) {
+  cudaLaunchAttribute attribute{cudaLaunchAttributeClusterDimension, {}, {}};
+  cudaLaunchConfig_t config{{32, 1, 1}, {32, 1, 1}, 0, nullptr, &attribute, 1};
+  const auto launch_in = [&](unsigned blocks) {
+    attribute.val.clusterDim = {blocks, 1, 1};
+    return cudaLaunchKernelExC(&config, &stub_, args_);
+  };
+  EXPECT_EQ(launch_in(2), cudaSuccess);
+  EXPECT_EQ(state_.launches.at(0).config.cluster, (Dim3{2, 1, 1}));
+  EXPECT_EQ(launch_in(3), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(launch_in(16), cudaErrorInvalidClusterSize);
+  int size = 0;
+  attribute.val.clusterDim = {4, 1, 1};
+  EXPECT_EQ(cudaOccupancyMaxPotentialClusterSize(&size, &stub_, &config), cudaSuccess);
+  EXPECT_EQ(size, 8);
+  int clusters = 0;
+  config.blockDim = {1024, 1, 1};
+  config.dynamicSmemBytes = 40 << 10;
+  EXPECT_EQ(cudaOccupancyMaxActiveClusters(&clusters, &stub_, &config), cudaSuccess);
+  EXPECT_EQ(clusters, 2 * (36 / 4) + 6 * (32 / 4));
+  EXPECT_EQ(cudaFuncSetAttribute(&stub_, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+            cudaSuccess);
+  EXPECT_EQ(launch_in(16), cudaSuccess);
+  EXPECT_EQ(launch_in(32), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(cudaOccupancyMaxPotentialClusterSize(&size, &stub_, &config), cudaSuccess);
+  EXPECT_EQ(size, 16);
+}
+
+TEST_F(Launch, ClustersThatEveryLaunchMustHave) {
+  EXPECT_EQ(cudaFuncSetAttribute(&stub_, cudaFuncAttributeRequiredClusterWidth, 4), cudaSuccess);
+  EXPECT_EQ(launch({8, 1, 1}, {32, 1, 1}), cudaSuccess);
+  EXPECT_EQ(state_.launches.at(0).config.cluster, (Dim3{4, 1, 1}));
+  EXPECT_EQ(launch({6, 1, 1}, {32, 1, 1}), cudaErrorInvalidClusterSize);
+  EXPECT_EQ(cudaFuncSetAttribute(&stub_, cudaFuncAttributeRequiredClusterHeight, -1),
+            cudaErrorInvalidValue);
 }
 
 // CUDA would let a kernel use memory from cudaMallocHost by its own address.

@@ -17,6 +17,10 @@ std::optional<std::uint64_t> attribute_of(const CUfunc_st& function, const sim::
     case kFunctionLocalBytes: return info.local_bytes;
     case kFunctionRegisters: return std::min(info.registers, kMaxRegisters);
     case kFunctionMaxDynamicShared: return function.dynamic_shared_limit(info);
+    case kFunctionRequiredClusterWidth: return info.required_cluster.x;
+    case kFunctionRequiredClusterHeight: return info.required_cluster.y;
+    case kFunctionRequiredClusterDepth: return info.required_cluster.z;
+    case kFunctionLargeClusters: return function.large_clusters ? 1 : 0;
     default: return std::nullopt;
   }
 }
@@ -37,7 +41,12 @@ CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction function) {
 CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
     if (!gpu.functions.has(function)) return kInvalidHandle;
-    if (attribute != kFunctionMaxDynamicShared || value < 0) return kInvalidValue;
+    if (value < 0) return kInvalidValue;
+    if (attribute == kFunctionLargeClusters) {
+      function->large_clusters = value != 0;
+      return kSuccess;
+    }
+    if (attribute != kFunctionMaxDynamicShared) return kInvalidValue;
     const std::uint64_t bytes = static_cast<std::uint64_t>(value);
     const sim::KernelInfo& info = gpu.device().info(function->id);
     if (bytes + info.static_shared_bytes > sim::kMaxSharedOptin) return kInvalidValue;

@@ -1,5 +1,6 @@
 // Kernel launches.
 #include <cstdio>
+#include <span>
 
 #include "sim/counters.h"
 #include "support/cuda_double/call.h"
@@ -59,7 +60,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         unsigned by, unsigned bz, unsigned shared, CUstream stream, void** params,
                         void** extra) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
-    const sim::LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, false};
+    const sim::LaunchConfig config{
+        .grid = {gx, gy, gz}, .block = {bx, by, bz}, .dynamic_shared_bytes = shared};
     return launch(gpu, function, config, stream, params, extra);
   });
 }
@@ -68,8 +70,35 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
                                    unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                    CUstream stream, void** params) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
-    const sim::LaunchConfig config{{gx, gy, gz}, {bx, by, bz}, shared, true};
+    const sim::LaunchConfig config{.grid = {gx, gy, gz},
+                                   .block = {bx, by, bz},
+                                   .dynamic_shared_bytes = shared,
+                                   .cooperative = true};
     return launch(gpu, function, config, stream, params, nullptr);
+  });
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* given, CUfunction function, void** params,
+                          void** extra) {
+  return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
+    if (given == nullptr || (given->attribute_count != 0 && given->attributes == nullptr))
+      return kInvalidValue;
+    const unsigned(&g)[3] = given->grid, (&b)[3] = given->block;
+    sim::LaunchConfig config{.grid = {g[0], g[1], g[2]},
+                             .block = {b[0], b[1], b[2]},
+                             .dynamic_shared_bytes = given->shared};
+    for (const CUlaunchAttribute& a : std::span(given->attributes, given->attribute_count)) {
+      if (a.id == kLaunchCooperative) {
+        config.cooperative = a.cooperative != 0;
+      } else if (a.id == kLaunchClusterDimension) {
+        config.cluster = {a.cluster[0], a.cluster[1], a.cluster[2]};
+      } else {
+        return kInvalidValue;
+      }
+    }
+    const bool large = config.cluster.count() > sim::kPortableClusterBlocks;
+    if (large && gpu.functions.has(function) && !function->large_clusters) return kInvalidValue;
+    return launch(gpu, function, config, given->stream, params, extra);
   });
 }
 

@@ -26,6 +26,7 @@ struct CUmod_st {
 struct CUfunc_st {
   sim::KernelId id = 0;
   std::optional<std::uint64_t> max_dynamic_shared;  // bytes, if set by cuFuncSetAttribute
+  bool large_clusters = false;                      // likewise
 
   // Without that attribute, static and dynamic shared memory together are limited to 48 KiB.
   std::uint64_t dynamic_shared_limit(const sim::KernelInfo&) const;

@@ -1,4 +1,5 @@
-// Cooperative groups: reductions over a tile and synchronisation of the whole grid.
+// Cooperative groups: reductions over a tile of one warp or two, and synchronisation of the whole
+// grid.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_runtime.h>
@@ -31,6 +32,16 @@ __global__ void sum(const int* in, int n, int* parts, int* total) {
   }
 }
 
+// Each thread gets the sum over its tile, which takes two warps.
+__global__ void sum_of_pairs(int* out) {
+  const auto tile = cg::tiled_partition<64>(cg::this_thread_block());
+  for (int round = 0; round < 3; ++round) {
+    const int mine = static_cast<int>(threadIdx.x) + round;
+    out[threadIdx.x] = cg::reduce(tile, mine, cg::plus<int>());
+    tile.sync();
+  }
+}
+
 int main() {
   constexpr int n = 10000, blocks = 12, threads = 128;
   std::vector<int> in(n);
@@ -58,6 +69,14 @@ int main() {
   error = cudaLaunchKernelEx(&config, sum, static_cast<const int*>(data), size, parts, total);
   cudaMemcpy(&got, total, sizeof got, cudaMemcpyDeviceToHost);
   std::printf("%s %s\n", cudaGetErrorName(error), got == expected ? "good" : "WRONG");
+
+  sum_of_pairs<<<1, threads>>>(data);
+  int sums[threads];
+  cudaMemcpy(sums, data, sizeof sums, cudaMemcpyDeviceToHost);
+  bool good = true;
+  for (int t = 0; t < threads; ++t)
+    good = good && sums[t] == 64 * 63 / 2 + 64 * 64 * (t / 64) + 64 * 2;
+  std::printf("%s %s\n", cudaGetErrorName(cudaGetLastError()), good ? "good" : "WRONG");
 
   error = cudaLaunchCooperativeKernel(sum, 100000, threads, args, 0, nullptr);
   std::printf("%s\n", cudaGetErrorName(error));

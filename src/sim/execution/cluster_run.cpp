@@ -1,0 +1,137 @@
+#include "sim/execution/cluster_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::sim {
+
+ClusterRun::ClusterRun(const GridRun& grid, std::vector<BlockRun*> blocks)
+    : blocks_(std::move(blocks)) {
+  const BlockRun& first = *blocks_.front();
+  warps_.resize(blocks_.size());
+  for (auto& of_block : warps_) of_block.resize(first.warps.size());
+  if (grid.check_races) {
+    races_.emplace(size(), static_cast<std::uint32_t>(first.warps.size()),
+                   first.checker.shared_bytes());
+  }
+}
+
+void ClusterRun::begin() {
+  std::vector<std::uint64_t> indices;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    BlockRun& block = *blocks_[rank];
+    block.cluster = this;
+    block.checker.join_cluster(rank, races_ ? &*races_ : nullptr);
+    std::ranges::fill(warps_[rank], WarpState{});
+    indices.push_back(block.index);
+  }
+  if (races_) races_->begin(indices);
+  completed_ = 0;
+  running_ = size();
+  idle_turns_ = 0;
+}
+
+void ClusterRun::arrive(WarpRun& w, std::uint32_t lanes) {
+  WarpState& state = state_of(w);
+  if ((lanes & (state.arrived | state.released)) != 0) {
+    fail(w, FindingKind::trap, static_cast<std::uint32_t>(std::countr_zero(lanes)),
+         "arrives at the cluster's barrier again before it has waited for it");
+  }
+  state.arrived |= lanes;
+  w.block->checker.cluster_arrive(w.index);
+  if (races_ && (w.live & ~state.arrived) == 0) races_->arrive(w.block->rank, w.index);
+  if (is_complete()) complete();
+}
+
+bool ClusterRun::wait(WarpRun& w, Fragment& f) {
+  WarpState& state = state_of(w);
+  if ((f.mask & ~(state.arrived | state.released)) != 0) {
+    fail(w, FindingKind::trap, static_cast<std::uint32_t>(std::countr_zero(f.mask)),
+         "waits for the cluster's barrier, at which it has not arrived");
+  }
+  if ((f.mask & ~state.released) != 0) {
+    f.state = Fragment::State::at_barrier;
+    f.barrier = kBarrier;
+    return false;
+  }
+  state.released &= ~f.mask;
+  w.block->checker.cluster_wait(w.index);
+  if (races_) races_->wait(w.block->rank, w.index);
+  return true;
+}
+
+void ClusterRun::lanes_exited(BlockRun& block) {
+  if (std::ranges::none_of(block.warps, [](const WarpRun& w) { return w.live != 0; })) {
+    --running_;
+    if (races_) {
+      if (const auto access = races_->end(block.rank)) {
+        RawFinding f;
+        f.kind = FindingKind::shared_race;
+        f.pc = f.other_pc = access->pc;
+        f.block = access->block;
+        f.thread = access->thread;
+        f.access = access->kind;
+        f.shared = true;
+        f.owner = block.index;
+        f.cluster = ClusterRaces::Fault::ended;
+        block.checker.report(f);
+      }
+    }
+  }
+  if (is_complete()) complete();
+}
+
+bool ClusterRun::is_complete() const {
+  bool some = false;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    for (const WarpRun& w : blocks_[rank]->warps) {
+      const std::uint32_t arrived = warps_[rank][w.index].arrived;
+      if ((w.live & ~arrived) != 0) return false;
+      some |= arrived != 0;
+    }
+  }
+  return some;
+}
+
+// Of two barriers of a cluster in turn, and of those of different clusters.
+std::uint64_t ClusterRun::number_of_barrier() const {
+  return blocks_.front()->index * 8 + completed_ % 2 * 4;
+}
+
+void ClusterRun::complete() {
+  const std::uint64_t number = number_of_barrier();
+  ++completed_;
+  went_on();
+  if (races_) races_->complete();
+  for (BlockRun* block : blocks_) block->checker.cluster_release(number);
+  for (BlockRun* block : blocks_) {
+    std::uint32_t waited = 0, live = 0;
+    for (WarpRun& w : block->warps) {
+      WarpState& state = state_of(w);
+      state.released = std::exchange(state.arrived, 0);
+      live |= w.live != 0 ? 1u << w.index : 0u;
+      for (std::uint32_t i = 0; i < w.fragment_count; ++i) {
+        Fragment& f = w.fragments[i];
+        if (f.state != Fragment::State::at_barrier || f.barrier != kBarrier) continue;
+        f.state = Fragment::State::ready;
+        ++f.block;
+        state.released &= ~f.mask;
+        waited |= 1u << w.index;
+        if (races_) races_->wait(block->rank, w.index);
+      }
+      w.limit = 0;  // makes the executing fragment look up: others may be ready now
+    }
+    block->checker.cluster_complete(number, waited, waited == live);
+    ++block->counters->barriers;
+  }
+}
+
+void no_such_block(WarpRun& w, unsigned lane, std::uint64_t offset) {
+  fail(w, FindingKind::out_of_bounds, lane,
+       fmt::format("names the block of rank {} in a cluster of {}", offset / kClusterStride - 1,
+                   w.block->cluster->size()));
+}
+
+}  // namespace assay::sim
