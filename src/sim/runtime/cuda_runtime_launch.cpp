@@ -160,6 +160,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     attributes->binaryVersion = 90;
     attributes->maxDynamicSharedSizeBytes = dynamic_limit(kernel);
     attributes->preferredShmemCarveout = kernel.shared_carveout;
+    attributes->requiredClusterWidth = static_cast<int>(info.required_cluster.x);
+    attributes->requiredClusterHeight = static_cast<int>(info.required_cluster.y);
+    attributes->requiredClusterDepth = static_cast<int>(info.required_cluster.z);
+    attributes->nonPortableClusterSizeAllowed = kernel.large_clusters ? 1 : 0;
     return cudaSuccess;
   });
 }

@@ -82,6 +82,7 @@ constexpr AttributeRow kAttributes[] = {
     {111, field<&P::reservedSharedMemPerBlock>},
     {113, field<&P::hostRegisterReadOnlySupported>},
     {115, field<&P::memoryPoolsSupported>},
+    {120, field<&P::clusterLaunch>},
     {126, constant<1>},   // MemSyncDomainCount
     {131, constant<-1>},  // NumaId
     {134, constant<-1>},  // HostNumaId
@@ -134,6 +135,7 @@ cudaDeviceProp device_properties(std::uint64_t memory_bytes) {
   p.regsPerMultiprocessor = kRegistersPerMultiprocessor;
   p.computePreemptionSupported = 1;
   p.cooperativeLaunch = 1;
+  p.clusterLaunch = 1;
   p.managedMemory = 1;
   p.concurrentManagedAccess = 1;
   p.hostRegisterSupported = 1;

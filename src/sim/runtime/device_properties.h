@@ -9,7 +9,7 @@
 namespace assay::sim::cuda {
 
 // An H100-class GPU (compute capability 9.0) with `memory_bytes`; 0 for what the simulator lacks,
-// such as textures, mapped memory, and clusters.
+// such as surfaces, and for textures and mapped memory, which answers do not have.
 cudaDeviceProp device_properties(std::uint64_t memory_bytes);
 
 // The value of a cudaDeviceAttr by its number; absent if there is no such attribute.

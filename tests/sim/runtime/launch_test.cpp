@@ -143,6 +143,10 @@ TEST_F(Launch, Clusters) {
 
 TEST_F(Launch, ClustersThatEveryLaunchMustHave) {
   EXPECT_EQ(cudaFuncSetAttribute(&stub_, cudaFuncAttributeRequiredClusterWidth, 4), cudaSuccess);
+  cudaFuncAttributes attributes{};
+  EXPECT_EQ(cudaFuncGetAttributes(&attributes, &stub_), cudaSuccess);
+  EXPECT_EQ(attributes.requiredClusterWidth, 4);
+  EXPECT_EQ(attributes.requiredClusterDepth, 1);
   EXPECT_EQ(launch({8, 1, 1}, {32, 1, 1}), cudaSuccess);
   EXPECT_EQ(state_.launches.at(0).config.cluster, (Dim3{4, 1, 1}));
   EXPECT_EQ(launch({6, 1, 1}, {32, 1, 1}), cudaErrorInvalidClusterSize);

@@ -131,7 +131,7 @@ TEST_F(Api, TheDevice) {
   EXPECT_EQ(attribute(16), 132);
   EXPECT_EQ(attribute(97), 227 << 10);
   EXPECT_EQ(attribute(95), 1);
-  EXPECT_EQ(attribute(120), 0);  // clusters
+  EXPECT_EQ(attribute(120), 1);  // clusters
   int value = 0;
   EXPECT_EQ(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(0), 0),
             cudaErrorInvalidValue);
