@@ -28,13 +28,14 @@ struct BarrierOp {
     popc,
     all,  // .red.and
     any,
-    cluster_arrive,  // see cluster_run.h
+    cluster_arrive,  // this and what follows: see cluster_run.h
     cluster_wait,
   };
   Kind kind = Kind::sync;
   bool counted = false;  // b holds the number of threads
   bool aligned = false;  // all lanes of a warp must execute the same instruction
 
+  bool of_cluster() const { return kind >= Kind::cluster_arrive; }
   std::uint64_t encode() const {
     return static_cast<std::uint64_t>(kind) | (counted ? 8u : 0u) | (aligned ? 16u : 0u);
   }

@@ -234,8 +234,8 @@ class SerialRun {
     std::uint64_t rank;  // in the order
   };
 
-  // Blocks that begin together, and how many of them have not ended. The others cannot be used
-  // again before that, since shared memory outlives its block.
+  // Blocks that begin together, and how many of them have not ended. Until all have, the others may
+  // access the shared memory of each, so none begins again.
   struct Group {
     std::vector<BlockRun*> blocks;
     std::unique_ptr<ClusterRun> cluster;  // if they are one

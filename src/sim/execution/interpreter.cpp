@@ -106,6 +106,17 @@ void branch_indexed(WarpRun& w, Fragment& f, const Code& code, const Instr& in) 
   if (taken == 0) f.block = here + 1;
 }
 
+bool pass_cluster_barrier(WarpRun& w, Fragment& f, const Instr& in) {
+  ClusterRun& cluster = *w.block->cluster;
+  if (BarrierOp::decode(in.imm).kind == BarrierOp::Kind::cluster_arrive) {
+    cluster.arrive(w, f.mask);
+  } else if (!cluster.wait(w, f)) {
+    return false;
+  }
+  ++f.block;
+  return true;
+}
+
 // Splits lanes that name different barriers; those that have not arrived execute the instruction
 // later.
 bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
@@ -115,15 +126,7 @@ bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
     return true;
   }
   if (lanes != f.mask) split_off(w, f, f.mask & ~lanes, f.block + 1);
-  if (const auto kind = BarrierOp::decode(in.imm).kind; kind == BarrierOp::Kind::cluster_arrive) {
-    w.block->cluster->arrive(w, f.mask);
-    ++f.block;
-    return true;
-  } else if (kind == BarrierOp::Kind::cluster_wait) {
-    if (!w.block->cluster->wait(w, f)) return false;
-    ++f.block;
-    return true;
-  }
+  if (BarrierOp::decode(in.imm).of_cluster()) return pass_cluster_barrier(w, f, in);
   const Lanes32& id = w.r32(in.a);
   const std::uint32_t first = id.v[std::countr_zero(f.mask)];
   std::uint32_t others = 0;

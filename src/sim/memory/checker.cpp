@@ -184,8 +184,8 @@ struct BlockChecker::State {
     }
   }
 
-  // Whether the lane's store leaves its target, in this shared memory, as it is.
-  bool holds(const WarpAccess& a, std::uint32_t lane) const {
+  // Whether the lane's store to this shared memory leaves it as it is.
+  bool is_unchanged_by(const WarpAccess& a, std::uint32_t lane) const {
     if (a.value == nullptr || shared_data == nullptr) return false;
     const auto* const values = static_cast<const std::byte*>(a.value);
     const std::size_t at = a.lane < kLanes ? 0 : std::size_t{lane} * a.bytes;
@@ -199,8 +199,8 @@ struct BlockChecker::State {
     const auto conflict = cluster->access(of.rank, rank, a);
     if (!conflict) return;
     const bool stores = a.kind == AccessKind::store && conflict->other.kind == a.kind;
-    const bool equal =
-        conflict->fault == ClusterRaces::Fault::unordered && stores && of.holds(a, conflict->lane);
+    const bool equal = conflict->fault == ClusterRaces::Fault::unordered && stores &&
+                       of.is_unchanged_by(a, conflict->lane);
     RawFinding f =
         finding(equal ? FindingKind::equal_stores : FindingKind::shared_race, a, conflict->lane);
     f.shared = true;
