@@ -129,10 +129,9 @@ TEST_F(Launch, Clusters) {
   EXPECT_EQ(cudaOccupancyMaxPotentialClusterSize(&size, &stub_, &config), cudaSuccess);
   EXPECT_EQ(size, 8);
   int clusters = 0;
-  config.blockDim = {1024, 1, 1};
-  config.dynamicSmemBytes = 40 << 10;
+  config.blockDim = {512, 1, 1};  // 4 blocks a multiprocessor
   EXPECT_EQ(cudaOccupancyMaxActiveClusters(&clusters, &stub_, &config), cudaSuccess);
-  EXPECT_EQ(clusters, 2 * (36 / 4) + 6 * (32 / 4));
+  EXPECT_EQ(clusters, 2 * (4 * 18 / 4) + 6 * (4 * 16 / 4));
   EXPECT_EQ(cudaFuncSetAttribute(&stub_, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
             cudaSuccess);
   EXPECT_EQ(launch_in(16), cudaSuccess);
