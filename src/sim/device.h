@@ -48,7 +48,7 @@ struct LaunchConfig {
   Dim3 grid, block;
   std::uint64_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  Dim3 cluster;  // in blocks; each extent divides the grid's
+  Dim3 cluster = {};  // in blocks; each extent divides the grid's
 };
 
 using ModuleId = std::uint32_t;

@@ -95,8 +95,7 @@ int dynamic_limit(const Kernel& kernel) {
          static_cast<int>(kernel.device.info.static_shared_bytes);
 }
 
-cudaError_t set_attribute(Runtime& runtime, Kernel& kernel, cudaFuncAttribute attribute,
-                          int value) {
+cudaError_t set_attribute(Kernel& kernel, cudaFuncAttribute attribute, int value) {
   const KernelInfo& info = kernel.device.info;
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize: {
@@ -169,9 +168,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
-  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
-    return set_attribute(runtime, kernel, attribute, value);
-  });
+  return call_for(
+      function, [&](Runtime&, Kernel& kernel) { return set_attribute(kernel, attribute, value); });
 }
 
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute,
