@@ -48,19 +48,20 @@ const ClusterRaces::Stamp* ClusterRaces::race(const Word& word, const Stamp& now
                                               std::uint32_t waits) {
   const auto conflicts = [&](const Stamp& s) {
     return s.arrivals >= waits && s.rank != now.rank && (s.bytes & now.bytes) != 0 &&
-           !(is_atomic(s.kind) && is_atomic(now.kind));
+           (writes(s.kind) || writes(now.kind)) && !(is_atomic(s.kind) && is_atomic(now.kind));
   };
-  for (const Stamp& s : word.write) {
-    if (conflicts(s)) return &s;
-  }
-  for (const Stamp& s : word.read) {
-    if (writes(now.kind) && conflicts(s)) return &s;
+  for (const auto* of_kind : {&word.load, &word.store, &word.atomic}) {
+    for (const Stamp& s : *of_kind) {
+      if (conflicts(s)) return &s;
+    }
   }
   return nullptr;
 }
 
 void ClusterRaces::record(Word& word, const Stamp& now) {
-  Stamp(&of_kind)[2] = writes(now.kind) ? word.write : word.read;
+  Stamp(&of_kind)[2] = is_atomic(now.kind)             ? word.atomic
+                       : now.kind == AccessKind::store ? word.store
+                                                       : word.load;
   Stamp* to = &of_kind[of_kind[0].arrivals > of_kind[1].arrivals ? 1 : 0];
   for (Stamp& s : of_kind) {
     if (s.rank == now.rank && s.arrivals != 0) to = &s;

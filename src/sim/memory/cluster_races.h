@@ -3,7 +3,8 @@
 //
 // Every thread of the cluster takes part in each of its barriers, so a number orders them: an access
 // is ordered before another if its warp's next arrival helped to complete a barrier for which the
-// other's warp has waited. Each word remembers the last writes and reads by two blocks.
+// other's warp has waited. Each word remembers the last loads, stores and atomic operations by two
+// blocks.
 // Accesses by threads of one block are SharedRaces' business.
 #pragma once
 
@@ -66,7 +67,7 @@ class ClusterRaces {
     AccessKind kind{};
   };
   struct Word {
-    Stamp write[2], read[2];  // by two blocks each
+    Stamp load[2], store[2], atomic[2];  // by two blocks each
   };
   struct Block {
     std::uint64_t index = 0;  // linear

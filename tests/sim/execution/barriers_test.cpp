@@ -412,7 +412,7 @@ wait:
 }
 
 TEST_F(BarrierTest, RefusesWhatNeedsHopperHardware) {
-  for (const char* text : {"barrier.cluster.arrive;", "wgmma.fence.sync.aligned;"}) {
+  for (const char* text : {"barrier.cluster.meet;", "wgmma.fence.sync.aligned;"}) {
     load_kernel(text);
     EXPECT_THROW(run_faulty(), Unsupported) << text;
   }

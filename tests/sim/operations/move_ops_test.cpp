@@ -207,13 +207,13 @@ TEST_F(Move, LogicOfThreeWithAPredicate) {
 }
 
 TEST_F(Move, RefusesByName) {
-  load_kernel("  mapa.u64 %rd1, %rd2, 1;");
+  load_kernel("  mapa.u32 %r1, %r2, 1;");
   try {
     run_faulty();
     FAIL();
   } catch (const Unsupported& u) {
     EXPECT_THAT(u.what(),
-                testing::AllOf(testing::HasSubstr("kernel k"), testing::HasSubstr("mapa.u64"),
+                testing::AllOf(testing::HasSubstr("kernel k"), testing::HasSubstr("mapa.u32"),
                                testing::HasSubstr("not supported")));
   }
   EXPECT_THROW(device.kernel(module, "absent"), std::out_of_range);
