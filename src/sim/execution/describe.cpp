@@ -106,7 +106,7 @@ const char* deciding(UndefinedUse use) {
 
 std::string sentence(const GridRun& grid, const RawFinding& f) {
   const Program& program = *grid.program;
-  const std::string access =
+  std::string access =
       fmt::format("{} {} at {}", verb(f.access), bytes_text(f.bytes), target(grid, f));
   switch (f.kind) {
     case FindingKind::out_of_bounds: return access + ", " + position(grid, f);

@@ -77,8 +77,8 @@ int main(int count, char** arguments) {
   config.numAttrs = 1;
   int clusters = 0;
   cudaOccupancyMaxActiveClusters(&clusters, histogram, &config);
-  const cudaError_t launched = cudaLaunchKernelEx(&config, histogram, upload(values),
-                                                  static_cast<int>(values.size()), bins);
+  const cudaError_t launched =
+      cudaLaunchKernelEx(&config, histogram, upload(values), static_cast<int>(values.size()), bins);
   std::printf("%s, %s, ", cudaGetErrorName(launched), clusters > 0 ? "fits" : "does not fit");
   std::printf("%s\n", download(bins, kBins) == expected ? "right" : "wrong");
 
