@@ -377,8 +377,8 @@ int main() {
         self.assertRun(run, 0, "cudaSuccess 32 6 64 104\n")
         run = self.sim("--arch", "sm_90", PROGRAMS / "lazy.cu", "--", "launch")
         self.assertRun(run, 2, "cudaSuccess 32 6 64 104\ncudaErrorNotSupported\n")
-        self.assertIn("barrier.cluster.arrive.aligned is not supported, in kernel void later<3>(float*) (lazy.cu:",
-                      run.err)
+        self.assertIn("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 is not supported, in kernel void "
+                      "later<3>(float*) (lazy.cu:", run.err)
 
     def test_several_files_with_kernels_of_one_name(self):
         run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")

@@ -6,7 +6,9 @@
 
 template <int kValue>
 __global__ void later(float* p) {
-  asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;");
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" ::"l"(p),
+      "r"(0));
   p[threadIdx.x] = kValue;
 }
 
