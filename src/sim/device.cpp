@@ -50,10 +50,6 @@ struct Kernel {
   std::string unsupported;           // why it is only an outline
 };
 
-std::uint64_t shared_of(const Program& p, std::uint64_t dynamic) {
-  return std::max<std::uint64_t>(p.info.static_shared_bytes, p.dynamic_shared_offset + dynamic);
-}
-
 bool valid(const Program& p, const LaunchConfig& c) {
   const Dim3 &g = c.grid, &b = c.block;
   if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0) return false;
@@ -66,7 +62,7 @@ bool valid(const Program& p, const LaunchConfig& c) {
     return false;
   }
   return is_cluster(p.info, g, c.cluster) && c.dynamic_shared_bytes <= kMaxSharedOptin &&
-         shared_of(p, c.dynamic_shared_bytes) <= kMaxSharedOptin;
+         p.shared_bytes(c.dynamic_shared_bytes) <= kMaxSharedOptin;
 }
 
 LaunchStatus status_of(FindingKind kind) {
@@ -90,7 +86,7 @@ std::uint64_t waiting_blocks(const Program& p, const LaunchConfig& c, std::uint6
   const std::uint64_t warp =
       entry.frame_bytes + std::uint64_t{entry.local_bytes} * kWarpSize + 4096;
   const std::uint64_t warps = (c.block.count() + kWarpSize - 1) / kWarpSize;
-  const std::uint64_t block = warps * warp + 2 * shared_of(p, c.dynamic_shared_bytes);
+  const std::uint64_t block = warps * warp + 2 * p.shared_bytes(c.dynamic_shared_bytes);
   return std::clamp<std::uint64_t>(std::min({resident, kMaxBlocks, kMaxBytes / block}),
                                    c.cluster.count(), kMaxBlocks);
 }
@@ -400,7 +396,7 @@ VariableInfo Device::variable(ModuleId module, std::string_view name) const {
 std::uint32_t Device::resident_blocks(KernelId kernel, std::uint64_t threads,
                                       std::uint64_t dynamic_shared_bytes) const {
   const Program& p = state_->program(kernel);
-  const std::uint64_t shared = shared_of(p, dynamic_shared_bytes);
+  const std::uint64_t shared = p.shared_bytes(dynamic_shared_bytes);
   if (threads == 0 || threads > p.info.max_threads || shared > kMaxSharedOptin) return 0;
   const std::uint64_t rounded = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
   const std::uint64_t by_threads = kMaxResidentThreads / rounded;
@@ -538,13 +534,13 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,
   grid.shuffle_seed = options.shuffle_seed;
   grid.processor_deadline = state_->processor_deadline;
   grid.clusters = program.uses_cluster || config.cluster.count() > 1;
-  grid.check_races = options.check_races && blocks <= kMaxCheckedBlocks;
   grid.limit_by_block = !program.ordered && !config.cooperative && !grid.clusters;
   grid.parallel = options.threads > 1 && blocks > 1 && grid.limit_by_block;
   grid.count_by_pc = options.count_lines;
   const bool locate_replays = options.locate_replays || options.count_lines;
   std::optional<ReplayTable> replays;
-  const CheckOptions checks{grid.check_races, options.check_uninitialised, grid.parallel,
+  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
+                            options.check_uninitialised, grid.parallel,
                             operation != nullptr ? &state_->memory.footprint() : nullptr,
                             locate_replays ? &replays.emplace(program.instructions) : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);

@@ -74,8 +74,7 @@ std::uint64_t processor_ns() {
 }
 
 std::uint32_t GridRun::shared_bytes() const {
-  const auto dynamic = static_cast<std::uint32_t>(config.dynamic_shared_bytes);
-  return std::max(program->info.static_shared_bytes, program->dynamic_shared_offset + dynamic);
+  return static_cast<std::uint32_t>(program->shared_bytes(config.dynamic_shared_bytes));
 }
 
 void WarpRun::expand_active(std::uint32_t mask) {

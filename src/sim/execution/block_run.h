@@ -137,7 +137,6 @@ struct GridRun {
   std::uint64_t instruction_limit = 0;
   std::uint64_t max_output_bytes = 0;
   std::uint64_t shuffle_seed = 0;
-  bool check_races = true;
   bool clusters = false;     // blocks run in clusters, if only of one block each
   bool parallel = false;     // blocks run on several host threads
   bool count_by_pc = false;  // report what each instruction did

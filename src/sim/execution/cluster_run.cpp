@@ -7,14 +7,13 @@
 
 namespace assay::sim {
 
-ClusterRun::ClusterRun(const GridRun& grid, std::vector<BlockRun*> blocks)
-    : blocks_(std::move(blocks)) {
+ClusterRun::ClusterRun(const std::vector<std::unique_ptr<BlockRun>>& blocks) {
+  for (const auto& block : blocks) blocks_.push_back(block.get());
   const BlockRun& first = *blocks_.front();
-  warps_.resize(blocks_.size());
-  for (auto& of_block : warps_) of_block.resize(first.warps.size());
-  if (grid.check_races) {
-    races_.emplace(size(), static_cast<std::uint32_t>(first.warps.size()),
-                   first.checker.shared_bytes());
+  const std::size_t warps = first.warps.size();
+  warps_.resize(blocks_.size(), std::vector<WarpState>(warps));
+  if (first.checker.checks_races()) {
+    races_.emplace(size(), static_cast<std::uint32_t>(warps), first.checker.shared_bytes());
   }
 }
 
@@ -40,8 +39,7 @@ void ClusterRun::arrive(WarpRun& w, std::uint32_t lanes) {
          "arrives at the cluster's barrier again before it has waited for it");
   }
   state.arrived |= lanes;
-  w.block->checker.cluster_arrive(w.index);
-  if (races_ && (w.live & ~state.arrived) == 0) races_->arrive(w.block->rank, w.index);
+  w.block->checker.cluster_arrive(w.index, (w.live & ~state.arrived) == 0);
   if (is_complete()) complete();
 }
 
@@ -58,27 +56,13 @@ bool ClusterRun::wait(WarpRun& w, Fragment& f) {
   }
   state.released &= ~f.mask;
   w.block->checker.cluster_wait(w.index);
-  if (races_) races_->wait(w.block->rank, w.index);
   return true;
 }
 
 void ClusterRun::lanes_exited(BlockRun& block) {
   if (std::ranges::none_of(block.warps, [](const WarpRun& w) { return w.live != 0; })) {
     --running_;
-    if (races_) {
-      if (const auto access = races_->end(block.rank)) {
-        RawFinding f;
-        f.kind = FindingKind::shared_race;
-        f.pc = f.other_pc = access->pc;
-        f.block = access->block;
-        f.thread = access->thread;
-        f.access = access->kind;
-        f.shared = true;
-        f.owner = block.index;
-        f.cluster = ClusterRaces::Fault::ended;
-        block.checker.report(f);
-      }
-    }
+    block.checker.cluster_end();
   }
   if (is_complete()) complete();
 }
@@ -119,7 +103,6 @@ void ClusterRun::complete() {
         ++f.block;
         state.released &= ~f.mask;
         waited |= 1u << w.index;
-        if (races_) races_->wait(block->rank, w.index);
       }
       w.limit = 0;  // makes the executing fragment look up: others may be ready now
     }

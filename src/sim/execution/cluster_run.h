@@ -4,12 +4,14 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "sim/address_map.h"
 #include "sim/execution/block_run.h"
 #include "sim/memory/cluster_races.h"
+#include "sim/memory/lane_pattern.h"
 
 namespace assay::sim {
 
@@ -18,7 +20,7 @@ class ClusterRun {
   // The fragments that wait for it have this as Fragment::barrier.
   static constexpr std::uint8_t kBarrier = kBarriers;
 
-  ClusterRun(const GridRun&, std::vector<BlockRun*> blocks);  // by rank
+  explicit ClusterRun(const std::vector<std::unique_ptr<BlockRun>>&);  // by rank; they outlive it
 
   // The next cluster begins; its blocks have begun.
   void begin();
@@ -73,16 +75,15 @@ void for_each_owner(WarpRun& w, const std::uint64_t* address, std::uint32_t mask
   for (std::uint32_t rest = mask; rest != 0;) {
     BlockRun* first = nullptr;
     std::uint32_t lanes = 0;
-    for (std::uint32_t left = rest; left != 0; left &= left - 1) {
-      const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    for_lanes(rest, [&](std::uint32_t lane) {
       std::uint64_t at = address[lane];
       BlockRun* const owner = w.block->cluster->owner(*w.block, at);
       if (owner == nullptr) no_such_block(w, lane, address[lane]);
       if (first == nullptr) first = owner;
-      if (owner != first) continue;
+      if (owner != first) return;
       offset[lane] = at;
       lanes |= 1u << lane;
-    }
+    });
     f(*first, static_cast<const std::uint64_t*>(offset), lanes);
     rest &= ~lanes;
   }

@@ -63,10 +63,7 @@ std::string allocation_text(const Allocation& a) {
 // Where an address outside all allocations lies.
 std::string position(const GridRun& grid, const RawFinding& f) {
   if (f.shared) {
-    const std::uint64_t size = std::max<std::uint64_t>(
-        grid.program->info.static_shared_bytes,
-        grid.program->dynamic_shared_offset + grid.config.dynamic_shared_bytes);
-    return fmt::format("of which the block has {}", bytes_text(size));
+    return fmt::format("of which the block has {}", bytes_text(grid.shared_bytes()));
   }
   if (is_local(grid, f)) return "outside of the thread's variables";
   if (f.address < 0x10000) return "a null pointer or nearly so";

@@ -222,7 +222,9 @@ class SerialRun {
       stuck = 0;
       start();
     }
-    for (const auto& b : blocks_) out.add(*b);
+    for (const auto& group : groups_) {
+      for (const auto& block : group->blocks) out.add(*block);
+    }
     out.add(*grid_.program, totals_);
   }
 
@@ -237,7 +239,7 @@ class SerialRun {
   // Blocks that begin together, and how many of them have not ended. Until all have, the others may
   // access the shared memory of each, so none begins again.
   struct Group {
-    std::vector<BlockRun*> blocks;
+    std::vector<std::unique_ptr<BlockRun>> blocks;
     std::unique_ptr<ClusterRun> cluster;  // if they are one
     std::size_t left = 0;
   };
@@ -247,11 +249,9 @@ class SerialRun {
     if (free_.empty()) {
       groups_.push_back(std::make_unique<Group>());
       Group& group = *groups_.back();
-      for (std::uint64_t i = 0; i < together_; ++i) {
-        blocks_.push_back(std::make_unique<BlockRun>(grid_));
-        group.blocks.push_back(blocks_.back().get());
-      }
-      if (grid_.clusters) group.cluster = std::make_unique<ClusterRun>(grid_, group.blocks);
+      for (std::uint64_t i = 0; i < together_; ++i)
+        group.blocks.push_back(std::make_unique<BlockRun>(grid_));
+      if (grid_.clusters) group.cluster = std::make_unique<ClusterRun>(group.blocks);
       free_.push_back(&group);
     }
     Group& group = *free_.back();
@@ -260,7 +260,7 @@ class SerialRun {
     for (std::uint64_t i = 0; i < together_; ++i) group.blocks[i]->begin(order_(next_ + i));
     if (group.cluster) group.cluster->begin();
     for (std::uint64_t i = together_; i-- > 0;)
-      resident_.push_front({group.blocks[i], &group, next_ + i});
+      resident_.push_front({group.blocks[i].get(), &group, next_ + i});
     next_ += together_;
   }
 
@@ -285,8 +285,7 @@ class SerialRun {
   LaunchOrder order_;
   const std::uint64_t together_;  // blocks of a cluster
   std::deque<Resident> resident_;
-  std::vector<std::unique_ptr<BlockRun>> blocks_;  // all blocks, in use or not
-  std::vector<std::unique_ptr<Group>> groups_;     // likewise
+  std::vector<std::unique_ptr<Group>> groups_;  // in use or not
   std::vector<Group*> free_;
   std::uint64_t next_ = 0;
 };

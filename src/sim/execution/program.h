@@ -7,6 +7,7 @@
 // source operand is a slot. Predicates are 32-bit masks, one bit per lane, in a separate file.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -194,6 +195,10 @@ struct Program {
   bool uses_reserved_shared = false;  // asks where the system's shared memory is
 
   const Code& entry() const { return *codes.front(); }
+  // Of a block, static and dynamic.
+  std::uint64_t shared_bytes(std::uint64_t dynamic) const {
+    return std::max<std::uint64_t>(info.static_shared_bytes, dynamic_shared_offset + dynamic);
+  }
   const Code& code_of(std::uint32_t pc) const;
   const InstrInfo& info_of(std::uint32_t pc) const;
   std::string place(std::uint32_t pc) const;               // "topk.cu:41"

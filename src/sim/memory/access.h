@@ -44,6 +44,11 @@ struct WarpAccess {
   std::uint32_t warp = 0;  // within the block
   // If below kLanes: the lane that does it all, for a copy. `value` is then of `mask` alone.
   std::uint32_t lane = kLanes;
+
+  // The thread, within the block, that does a lane's part.
+  std::uint32_t thread_of(std::uint32_t l) const {
+    return warp * kLanes + (lane < kLanes ? lane : l);
+  }
 };
 
 // A thread's access of a range of memory by hardware that copies: cp.async.bulk. Both numbers are

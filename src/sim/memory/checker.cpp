@@ -108,7 +108,7 @@ struct BlockChecker::State {
     f.kind = kind;
     f.pc = a.pc;
     f.block = block;
-    f.thread = a.warp * kLanes + (a.lane < kLanes ? a.lane : lane);
+    f.thread = a.thread_of(lane);
     f.access = a.kind;
     f.address = a.address[lane];
     f.bytes = a.bytes;
@@ -478,6 +478,7 @@ bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
 }
 
 std::uint64_t BlockChecker::shared_bytes() const { return state_->shared_bytes; }
+bool BlockChecker::checks_races() const { return state_->races.has_value(); }
 void BlockChecker::define_shared(std::uint64_t offset, std::uint64_t bytes) {
   set_bits(state_->shared_bits.data(), offset, bytes);
 }
@@ -529,8 +530,10 @@ void BlockChecker::cluster_ordered_otherwise() {
   if (state_->cluster != nullptr) state_->cluster->order_otherwise();
 }
 
-void BlockChecker::cluster_arrive(std::uint32_t warp) {
-  if (state_->shared_races) state_->shared_races->mbarrier_arrive(warp, kClusterObject);
+void BlockChecker::cluster_arrive(std::uint32_t warp, bool all) {
+  State& s = *state_;
+  if (s.shared_races) s.shared_races->mbarrier_arrive(warp, kClusterObject);
+  if (all && s.cluster != nullptr) s.cluster->arrive(s.rank, warp);
 }
 
 void BlockChecker::cluster_release(std::uint64_t barrier) {
@@ -540,16 +543,36 @@ void BlockChecker::cluster_release(std::uint64_t barrier) {
 void BlockChecker::cluster_complete(std::uint64_t barrier, std::uint32_t waiting, bool all) {
   State& s = *state_;
   if (s.races) s.races->acquire_at(barrier);
-  if (!s.shared_races) return;
-  s.shared_races->mbarrier_complete(kClusterObject);
-  if (all) return s.shared_races->barrier(waiting, kClusterBarrier);
-  for_lanes(waiting, [&](std::uint32_t warp) { cluster_wait(warp); });
+  if (s.shared_races) s.shared_races->mbarrier_complete(kClusterObject);
+  if (!all) return for_lanes(waiting, [&](std::uint32_t warp) { cluster_wait(warp); });
+  if (s.shared_races) s.shared_races->barrier(waiting, kClusterBarrier);
+  if (s.cluster == nullptr) return;
+  for_lanes(waiting, [&](std::uint32_t warp) { s.cluster->wait(s.rank, warp); });
 }
 
 void BlockChecker::cluster_wait(std::uint32_t warp) {
-  if (!state_->shared_races) return;
-  state_->shared_races->mbarrier_wait(warp, kClusterObject);
-  state_->shared_races->warp_sync(warp, ~std::uint32_t{0});
+  State& s = *state_;
+  if (s.cluster != nullptr) s.cluster->wait(s.rank, warp);
+  if (!s.shared_races) return;
+  s.shared_races->mbarrier_wait(warp, kClusterObject);
+  s.shared_races->warp_sync(warp, ~std::uint32_t{0});
+}
+
+void BlockChecker::cluster_end() {
+  State& s = *state_;
+  if (s.cluster == nullptr) return;
+  const auto access = s.cluster->end(s.rank);
+  if (!access) return;
+  RawFinding f;
+  f.kind = FindingKind::shared_race;
+  f.pc = f.other_pc = access->pc;
+  f.block = access->block;
+  f.thread = access->thread;
+  f.access = access->kind;
+  f.shared = true;
+  f.owner = s.block;
+  f.cluster = ClusterRaces::Fault::ended;
+  s.launch.findings.add(f);
 }
 
 void BlockChecker::volatile_shared(const WarpAccess& a) {

@@ -163,6 +163,7 @@ class BlockChecker {
   bool global_range(const RangeAccess&);
   bool shared_range(const RangeAccess&);
   std::uint64_t shared_bytes() const;
+  bool checks_races() const;
   // These bytes of shared memory have been written by the system.
   void define_shared(std::uint64_t offset, std::uint64_t bytes);
   // Lanes that read an unwritten byte in the last access that met one, unless that was a finding;
@@ -210,12 +211,14 @@ class BlockChecker {
   bool shared_of(BlockChecker& owner, const WarpAccess&);
   // Something other than the cluster's barrier may order its blocks from now on.
   void cluster_ordered_otherwise();
-  // The cluster's barrier: an arrival of the warp; its completion, by whose number the block is
-  // known (then these warps have waited, `all`: no other is left); a later wait of the warp.
-  void cluster_arrive(std::uint32_t warp);
+  // The cluster's barrier: an arrival of lanes of the warp, `all`: the last ones; its completion, by
+  // whose number the barrier is known (then these warps have waited, `all`: no other is left); a
+  // later wait of the warp. The end of the block.
+  void cluster_arrive(std::uint32_t warp, bool all);
   void cluster_release(std::uint64_t barrier);
   void cluster_complete(std::uint64_t barrier, std::uint32_t waiting, bool all);
   void cluster_wait(std::uint32_t warp);
+  void cluster_end();
 
   // Adds a finding made elsewhere, with the same de-duplication.
   void report(const RawFinding&);

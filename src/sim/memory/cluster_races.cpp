@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/memory/lane_pattern.h"
+
 namespace assay::sim {
 namespace {
 
@@ -88,9 +90,8 @@ std::optional<ClusterRaces::Conflict> ClusterRaces::access(std::uint32_t owner, 
   now.rank = static_cast<std::uint8_t>(rank);
   now.kind = a.kind;
   std::optional<Conflict> found;
-  for (std::uint32_t rest = a.mask; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    now.thread = static_cast<std::uint16_t>(a.warp * kLanes + (a.lane < kLanes ? a.lane : lane));
+  for_lanes(a.mask, [&](std::uint32_t lane) {
+    now.thread = static_cast<std::uint16_t>(a.thread_of(lane));
     const std::uint64_t begin = a.address[lane], end = begin + a.bytes;
     for (std::uint64_t at = begin / kWordBytes * kWordBytes; at < end; at += kWordBytes) {
       const std::uint64_t low = std::max(begin, at) - at,
@@ -103,7 +104,7 @@ std::optional<ClusterRaces::Conflict> ClusterRaces::access(std::uint32_t owner, 
       }
       record(word, now);
     }
-  }
+  });
   if (owner != rank && now.arrivals >= memory.last_from_others.arrivals)
     memory.last_from_others = now;
   return found;

@@ -75,6 +75,16 @@ cudaError_t read(Runtime& runtime, const cudaLaunchConfig_t* config, LaunchConfi
   return cudaSuccess;
 }
 
+// Runs `body(runtime, kernel, config)` for a loaded kernel and what the configuration says.
+template <class Body>
+cudaError_t call_with(const void* function, const cudaLaunchConfig_t* config, Body&& body) {
+  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
+    LaunchConfig plain;
+    const cudaError_t error = read(runtime, config, plain);
+    return error == cudaSuccess ? body(runtime, kernel, plain) : error;
+  });
+}
+
 // Sets one extent of the clusters that every launch of the kernel must have.
 cudaError_t require(Kernel& kernel, std::uint32_t Dim3::*extent, int value) {
   Dim3& required = kernel.device.info.required_cluster;
@@ -138,10 +148,8 @@ ASSAY_CUDA_PER_THREAD(6, cudaLaunchCooperativeKernel, _ptsz);
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** args) {
-  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
-    LaunchConfig plain;
-    const cudaError_t error = read(runtime, config, plain);
-    return error == cudaSuccess ? runtime.launch(kernel, plain, args, config->stream) : error;
+  return call_with(function, config, [&](Runtime& runtime, Kernel& kernel, LaunchConfig& plain) {
+    return runtime.launch(kernel, plain, args, config->stream);
   });
 }
 ASSAY_CUDA_PER_THREAD(3, cudaLaunchKernelExC, _ptsz);
@@ -244,9 +252,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                            const cudaLaunchConfig_t* config) {
-  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
-    LaunchConfig plain;
-    if (const cudaError_t error = read(runtime, config, plain); error != cudaSuccess) return error;
+  return call_with(function, config, [&](Runtime& runtime, Kernel& kernel, LaunchConfig& plain) {
     if (clusters == nullptr) return cudaErrorInvalidValue;
     const Dim3 cluster = cluster_of(kernel.device.info, plain);
     if (!kernel.allows(plain.grid, cluster)) return cudaErrorInvalidClusterSize;
@@ -258,9 +264,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                  const cudaLaunchConfig_t* config) {
-  return call_for(function, [&](Runtime& runtime, Kernel& kernel) {
-    LaunchConfig plain;
-    if (const cudaError_t error = read(runtime, config, plain); error != cudaSuccess) return error;
+  return call_with(function, config, [&](Runtime& runtime, Kernel& kernel, LaunchConfig& plain) {
     if (size == nullptr) return cudaErrorInvalidValue;
     const bool fits = resident_blocks(runtime, kernel, plain) != 0;
     *size = static_cast<int>(fits ? kernel.largest_cluster() : 0);
