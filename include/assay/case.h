@@ -139,6 +139,8 @@ struct ChallengeSpec {
   std::optional<RandomSpace> random;
   std::string directory;  // challenges/<name>, absolute
   std::string hash;       // of spec.json's bytes
+  // Of spec.json without the cases that only measure; spacing does not change it.
+  std::string judging_hash;
 };
 
 }  // namespace assay

@@ -19,12 +19,6 @@ namespace {
 // recognise an endless loop.
 constexpr double kTimes = 3, kLeastSeconds = 1;
 
-// True for cases that judge results only: memory and time are left out.
-bool tells_right_from_wrong(const CaseSpec& c) {
-  return (in_correctness(c.group) || c.group == CaseGroup::completeness) && !c.exclusive &&
-         c.external.empty();
-}
-
 bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsupported; }
 
 // True for the parts of par besides par.cpp: its own headers, and those that naive includes as

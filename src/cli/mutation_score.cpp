@@ -192,7 +192,7 @@ void keep_scores(const std::filesystem::path& results, const std::deque<Target>&
   std::vector<mutate::ChallengeScore> scores;
   for (const Target& t : targets) {
     if (t.tried == t.drawn.size())
-      scores.push_back({t.spec->name, t.answer.of, t.spec->hash, seed, t.all, t.tally()});
+      scores.push_back({t.spec->name, t.answer.of, t.spec->judging_hash, seed, t.all, t.tally()});
   }
   if (scores.empty()) return;
   store::add_to_mutation_record(results, scores);

@@ -45,8 +45,8 @@ struct Tally {
 // How well the cases of one challenge killed mutants of one correct answer.
 struct ChallengeScore {
   std::string challenge;
-  std::string of;         // the answer: a model shipped as correct, or "par"
-  std::string spec_hash;  // ChallengeSpec::hash of the cases
+  std::string of;            // the answer: a model shipped as correct, or "par"
+  std::string judging_hash;  // ChallengeSpec's, of the cases
   std::uint64_t seed = 0;
   std::size_t possible = 0;  // all mutants of the answer; the tally's were drawn from them
   Tally tally;

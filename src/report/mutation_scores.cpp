@@ -20,7 +20,7 @@ const ChallengeSpec* spec_of(const ChallengeScore& score, const std::vector<Chal
 
 bool is_current(const ChallengeScore& score, const std::vector<ChallengeSpec>& specs) {
   const ChallengeSpec* const spec = spec_of(score, specs);
-  return spec != nullptr && spec->hash == score.spec_hash;
+  return spec != nullptr && spec->judging_hash == score.judging_hash;
 }
 
 }  // namespace

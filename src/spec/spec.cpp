@@ -291,12 +291,31 @@ CaseGroup case_group(const std::string& name) {
   throw Error(fmt::format("unknown case group '{}'", name));
 }
 
+bool tells_right_from_wrong(const CaseSpec& c) {
+  return (in_correctness(c.group) || c.group == CaseGroup::completeness) && !c.exclusive &&
+         c.external.empty();
+}
+
+namespace {
+
+std::string judging_hash(json document, const std::vector<CaseSpec>& cases) {
+  json kept = json::array();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (tells_right_from_wrong(cases[i])) kept.push_back(document.at("cases")[i]);
+  }
+  document["cases"] = std::move(kept);
+  return sha256_hex(document.dump());
+}
+
+}  // namespace
+
 ChallengeSpec parse_spec(const std::string& text, const std::string& file) {
   const json document = parse_json(text, file);
   validate_json(document, kSpecSchema, file);
   ChallengeSpec spec = spec_from(document);
   Consistency(spec, file).check();
   spec.hash = sha256_hex(text);
+  spec.judging_hash = judging_hash(document, spec.cases);
   return spec;
 }
 

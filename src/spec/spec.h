@@ -26,6 +26,10 @@ ChallengeSpec parse_spec(const std::string& text, const std::string& file);
 // Throws Error, suggesting the nearest name, if there is none of that name.
 const ChallengeSpec& spec_named(std::span<const ChallengeSpec>, std::string_view name);
 
+// True for cases that judge results only: memory, speed and what is learned in some time are left
+// out.
+bool tells_right_from_wrong(const CaseSpec&);
+
 // Null if there is none of that name.
 const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);
 

@@ -18,11 +18,11 @@ namespace {
 using mutate::ChallengeScore;
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kSchema = 1;
+constexpr std::int64_t kSchema = 2;
 
 Json to_json(const ChallengeScore& s) {
   return {{"challenge", s.challenge},       {"of", s.of},
-          {"spec_hash", s.spec_hash},       {"seed", std::to_string(s.seed)},
+          {"judging_hash", s.judging_hash}, {"seed", std::to_string(s.seed)},
           {"possible", s.possible},         {"does_not_compile", s.tally.does_not_compile},
           {"same_code", s.tally.same_code}, {"killed", s.tally.killed},
           {"listed", s.tally.listed},       {"survived", s.tally.survived}};
@@ -30,13 +30,13 @@ Json to_json(const ChallengeScore& s) {
 
 ChallengeScore score_from(const nlohmann::json& json, const std::string& pointer) {
   const StrictObject o(json, pointer,
-                       {"challenge", "of", "spec_hash", "seed", "possible", "does_not_compile",
+                       {"challenge", "of", "judging_hash", "seed", "possible", "does_not_compile",
                         "same_code", "killed", "listed", "survived"});
   const auto count = [&](const char* key) { return static_cast<std::size_t>(o.count(key)); };
   ChallengeScore s;
   s.challenge = o.name("challenge");
   s.of = o.name("of");
-  s.spec_hash = o.name("spec_hash");
+  s.judging_hash = o.name("judging_hash");
   s.seed = o.seed("seed");
   s.possible = count("possible");
   s.tally.does_not_compile = count("does_not_compile");

@@ -15,7 +15,7 @@ using ::testing::Not;
 using testing::two_specs;
 
 ChallengeScore score_of(const ChallengeSpec& spec, std::size_t killed, std::size_t survived) {
-  return {spec.name, "textbook", spec.hash, 1, 300, {9, 2, killed, 7, survived}};
+  return {spec.name, "textbook", spec.judging_hash, 1, 300, {9, 2, killed, 7, survived}};
 }
 
 TEST(MutationScores, AddUpInOneSentence) {
@@ -28,7 +28,7 @@ TEST(MutationScores, AddUpInOneSentence) {
 TEST(MutationScores, OfOlderCasesAreNotCounted) {
   const auto specs = two_specs();
   ChallengeScore old = score_of(specs[1], 10, 10);
-  old.spec_hash = "of before";
+  old.judging_hash = "of before";
   EXPECT_THAT(
       mutation_sentence({score_of(specs[0], 80, 0), old}, specs),
       AllOf(HasSubstr("80 of 80"), HasSubstr("Mutants of 1 challenge are to be tried again")));

@@ -185,6 +185,26 @@ TEST_F(SpecTest, AFailingAllocationIsForCasesThatExpectSuccess) {
               HasSubstr("/cases/0/failing_allocation"));
 }
 
+TEST_F(SpecTest, CasesThatOnlyMeasureAreNoPartOfTheJudgingHash) {
+  const auto hash_after = [&](const std::function<void(json&)>& change) {
+    json changed = document_;
+    change(changed);
+    write(changed.dump());
+    return load().judging_hash;
+  };
+  const std::string before = hash_after([](json&) {});
+  for (const char* only_measures :
+       {R"({"name": "t", "group": "timed", "params": {}})",
+        R"({"name": "m", "group": "resource", "params": {}})",
+        R"({"name": "x", "group": "core", "params": {"seconds": 1}, "exclusive": true})"}) {
+    EXPECT_EQ(hash_after([&](json& d) { d["cases"].push_back(json::parse(only_measures)); }),
+              before)
+        << only_measures;
+  }
+  EXPECT_NE(hash_after([](json& d) { d["cases"][0]["params"]["n"] = 2; }), before);
+  EXPECT_NE(hash_after([](json& d) { d["accuracy"]["zero"] = 5; }), before);
+}
+
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
   EXPECT_THAT(error_of("{\n  \"schema\": 1,\n  oops\n}"), HasSubstr("spec.json:3: not valid JSON"));
 }

@@ -55,7 +55,7 @@ TEST_F(MutationRecordTest, RefusesAnythingElse) {
   EXPECT_THAT(error_with("\"killed\": 1", "\"killed\": -1"),
               AllOf(HasSubstr("mutants.json: at /scores/0/killed"), HasSubstr("--record")));
   EXPECT_THAT(error_with("\"of\": \"par\",", ""), HasSubstr("/scores/0"));
-  EXPECT_THAT(error_with("\"schema\": 1", "\"schema\": 2"), HasSubstr("another version"));
+  EXPECT_THAT(error_with("\"schema\": 2", "\"schema\": 1"), HasSubstr("another version"));
   write_file_atomically(file, "{");
   EXPECT_THAT(testing::error_of([&] { read_mutation_record(results_); }),
               HasSubstr("mutants.json"));

@@ -6,13 +6,13 @@
 
 namespace {
 
-float from_bits(std::uint32_t u) {
+inline float from_bits(std::uint32_t u) {
   float f;
   std::memcpy(&f, &u, 4);
   return f;
 }
 
-std::uint32_t to_bits(float f) {
+inline std::uint32_t to_bits(float f) {
   std::uint32_t u;
   std::memcpy(&u, &f, 4);
   return u;

@@ -8,7 +8,7 @@
 
 namespace {
 
-float widen(std::uint16_t h, std::int32_t dtype) {
+inline float widen(std::uint16_t h, std::int32_t dtype) {
   if (dtype == ASSAY_BF16) return from_bits(static_cast<std::uint32_t>(h) << 16);
   const std::uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
   if (rest >= 0x7c00u) return from_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
@@ -16,7 +16,7 @@ float widen(std::uint16_t h, std::int32_t dtype) {
   return from_bits(sign | to_bits(static_cast<float>(rest) * 0x1p-24f));
 }
 
-std::uint16_t narrow(float f, std::int32_t dtype) {
+inline std::uint16_t narrow(float f, std::int32_t dtype) {
   const std::uint32_t u = to_bits(f), rest = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
   if (dtype == ASSAY_BF16) {
     if (rest > 0x7f800000u) return static_cast<std::uint16_t>(u >> 16 | 0x40u);

@@ -9,6 +9,7 @@
 #include "abi.h"
 #include "products.h"
 #include "shared/baselines/half.h"
+#include "shared/baselines/transpose.h"
 
 namespace {
 
@@ -24,11 +25,15 @@ struct Problem {
   bool copies = false;         // rows are copied, widened and padded
 };
 
+// D is a multiple of kWidth.
 bool all_finite(Rows x, std::int64_t n, std::int64_t D) {
-  float zero = 0;
+  Vec zeros{};
   for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t d = 0; d < D; ++d) zero += x.data[i * x.step + d] * 0.0f;
+    for (std::int64_t d = 0; d < D; d += kWidth)
+      zeros += load(x.data + i * x.step + d) * splat(0.0f);
   }
+  float zero = 0;
+  for (int i = 0; i < kWidth; ++i) zero += zeros[i];
   return zero == 0;
 }
 
@@ -92,12 +97,17 @@ class Worker {
     return {copy, padded};
   }
 
+  // n rows of D, a multiple of kWidth, as [D][kTile]; 0 beyond them.
   static void transpose(Rows x, std::int64_t n, std::int64_t D, float* out) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t d = 0; d < D; ++d) out[d * kTile + j] = x.data[j * x.step + d];
+    for (std::int64_t j = 0; j < kTile; j += kWidth) {
+      for (std::int64_t d = 0; d < D; d += kWidth) {
+        Vec square[kWidth];
+        for (int r = 0; r < kWidth; ++r)
+          square[r] = j + r < n ? load(x.data + (j + r) * x.step + d) : Vec{};
+        transpose_square(square);
+        for (int r = 0; r < kWidth; ++r) store(out + (d + r) * kTile + j, square[r]);
+      }
     }
-    for (std::int64_t d = 0; d < D && n < kTile; ++d)
-      std::fill(out + d * kTile + n, out + (d + 1) * kTile, 0.0f);
   }
 
   void keys(std::int64_t j, std::int64_t n) {
@@ -109,8 +119,8 @@ class Worker {
       n_ = std::min(n, L_ - j);
       k_ = rows(a_.k, p_.sk, kv_, j, n_, p_.D, a_.D, k_copy_);
       v_ = rows(a_.v, p_.sv, kv_, j, n_, p_.Dv, a_.Dv, v_copy_);
-      transpose(k_, n_, p_.D, kt_);
-      transpose(v_, n_, p_.Dv, vt_);
+      transpose(k_, n_, a_.D, kt_);
+      transpose(v_, n_, a_.Dv, vt_);
       // Queries before `first` and from `end` on see none of these keys.
       const std::int64_t offset = L_ - p_.Nq;
       const std::int64_t first =
@@ -134,13 +144,17 @@ class Worker {
     const Rows dout = rows(a_.dout, p_.so, h_, i, m, p_.Dv, a_.Dv, dout_copy_);
     float* dq = dq_ + g * dq_head_ + i * dq_row_;
     const bool masked = partial(i, m);
-    if (masked && !(all_finite(q, m, p_.D) && all_finite(dout, m, p_.Dv) &&
-                    all_finite(k_, n_, p_.D) && all_finite(v_, n_, p_.Dv))) {
+    if (masked && !(all_finite(q, m, a_.D) && all_finite(dout, m, a_.Dv) &&
+                    all_finite(k_, n_, a_.D) && all_finite(v_, n_, a_.Dv))) {
       return selected(q, dout, m, dq);
     }
     product<false>({q.data, q.step, 1}, {kt_, kTile}, p_.D, w_, kTile, m, kTile);
     product<false>({dout.data, dout.step, 1}, {vt_, kTile}, p_.Dv, ds_, kTile, m, kTile);
-    weights(m, masked);
+    if (masked) {
+      weights<true>(m);
+    } else {
+      weights<false>(m);
+    }
     product<true>({w_, 1, kTile}, dout, m, dv_, a_.Dv, n_, a_.Dv);
     product<true>({ds_, 1, kTile}, q, m, dk_, a_.D, n_, a_.D);
     product<true>({ds_, kTile, 1}, k_, n_, dq, dq_row_, m, a_.D);
@@ -158,7 +172,8 @@ class Worker {
   }
 
   // Scores and dP become weights and score gradients, both 0 where masked.
-  void weights(std::int64_t m, bool masked) {
+  template <bool kMasked>
+  void weights(std::int64_t m) {
     const Vec factor = splat(p_.scale * kLog2e), scale = splat(p_.scale);
     const bool adjusted = e_.softcap > 0 || e_.alibi != nullptr;
     alignas(64) float slope[kTile];
@@ -174,7 +189,7 @@ class Worker {
         Vec x = exp2_of((adjusted ? s : s * factor) - lse);
         Vec y = x * (load(ds + lane) - delta) * scale;
         if (adjusted) y *= load(slope + lane);
-        if (masked) {
+        if constexpr (kMasked) {
           const Int key = static_cast<std::int32_t>(j_ + lane) + lane_numbers();
           const Int seen =
               (key >= static_cast<std::int32_t>(lo)) & (key < static_cast<std::int32_t>(hi));

@@ -8,25 +8,25 @@
 #include <cstring>
 #include <limits>
 
+#include "shared/baselines/half.h"
 #include "vectors.h"
 
 namespace {
 
 constexpr Index kBlock = 128, kBytes = 34;
 
-float half_to_float(unsigned bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  return exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                       : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-}
+float half_to_float(unsigned bits) { return widen(static_cast<std::uint16_t>(bits), ASSAY_F16); }
 
 // v >= 0, to nearest, ties to even; 65504 at most.
 unsigned half_from(double v) {
   v = std::min(v, 65504.0);
   if (!(v > 0)) return 0;
-  const int exponent = std::max(std::ilogb(v), -14);
-  return static_cast<unsigned>(std::nearbyint(std::ldexp(v, 10 - exponent))) +
-         (static_cast<unsigned>(exponent + 14) << 10);
+  // Below the least normal number a step is 2^-24; what rounds up to 1024 steps is that number.
+  if (v < 0x1p-14) return static_cast<unsigned>(std::nearbyint(v * 0x1p24));
+  // 42 of the 52 fraction bits go; exponents count from 15 instead of 1023.
+  const auto bits = std::bit_cast<std::uint64_t>(v);
+  const std::uint64_t kept = (bits + 0x1ffffffffff + (bits >> 42 & 1)) >> 42;
+  return static_cast<unsigned>(kept - (std::uint64_t{1023 - 15} << 10));
 }
 
 unsigned block_scale(const float* w) {

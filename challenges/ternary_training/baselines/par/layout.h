@@ -1,6 +1,7 @@
 // Where each weight stands, plain and packed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -58,6 +59,7 @@ struct Layout {
 
   tt_config c;
   Index wide, narrow, qkv, ff, d, matrices = 0, size = 0, packed = 0, final_norm = 0;
+  Index most_rows = 0, most_cols = 0;  // of any matrix
   MatrixAt embedding, head;
   std::vector<LayerAt> layers;
 
@@ -65,6 +67,7 @@ struct Layout {
   MatrixAt matrix(Index rows, Index cols) {
     MatrixAt m{rows, cols, size, packed, packed + packed_size(cols, rows)};
     size += rows * cols;
+    most_rows = std::max(most_rows, rows), most_cols = std::max(most_cols, cols);
     packed = m.backward + packed_size(rows, cols);
     return m;
   }

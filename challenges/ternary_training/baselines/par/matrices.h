@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "shared/baselines/transpose.h"
 #include "vectors.h"
 
 namespace {
@@ -43,6 +44,25 @@ void pack_transposed(Index K, Index N, const float* bt, Index ld, float* out) {
   }
 }
 
+// Rows [first, first + count) of W [rows, cols], which stand at w: W packed, and its transpose. At most kLanes of
+// them, from a multiple of kLanes on; cols is a multiple of kLanes.
+void pack_both(const float* w, Index first, Index count, Index rows, Index cols, float* forward,
+               float* backward) {
+  for (Index n = 0; n < cols; n += kPanel) {
+    const Index width = std::min(kPanel, cols - n);
+    for (Index r = 0; r < count; ++r)
+      copy_vectors(width, w + r * cols + n, backward + n * rows + (first + r) * width);
+  }
+  const Index panel = first / kPanel * kPanel, width = rounded(std::min(kPanel, rows - panel));
+  float* out = forward + panel * cols + (first - panel);
+  for (Index k = 0; k < cols; k += kLanes) {
+    Vec square[kLanes];
+    for (Index r = 0; r < kLanes; ++r) square[r] = r < count ? load(w + r * cols + k) : Vec{};
+    transpose_square(square);
+    for (Index r = 0; r < kLanes; ++r) store(out + (k + r) * width, square[r]);
+  }
+}
+
 // C [R, V vectors] (+)= A B; A's element (r, k) stands at a[r rs + k cs].
 template <int R, int V>
 void tile(Index K, const float* a, Index rs, Index cs, const float* b, float* c, Index ldc,
@@ -54,7 +74,7 @@ void tile(Index K, const float* a, Index rs, Index cs, const float* b, float* c,
     for (int v = 0; v < V; ++v) bv[v] = load(b + (k * V + v) * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const Vec av = Vec{} + a[r * rs + k * cs];
+      const Vec av = splat(a[r * rs + k * cs]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) s[r][v] += av * bv[v];
     }
@@ -106,27 +126,28 @@ void multiply(Index M, Index N, Index K, const float* a, Index rs, Index cs, con
   }
 }
 
-// C [M, N] += A^T B for A [K, M] with rows ld apart and B packed; `space` holds kDepth M floats.
-void multiply_transposed(Index M, Index N, Index K, const float* a, Index ld, const float* b,
-                         float* c, Index ldc, float* space) {
+// C [M, N] = A^T B, a sum over K rows; row k of A starts at a(k), that of B at b(k). N is a multiple of kLanes.
+// `space` holds kDepth (M + kPanel) floats.
+template <class A, class B>
+void multiply_transposed(Index M, Index N, Index K, A a, B b, float* c, Index ldc, float* space) {
+  for (Index m = 0; m < M && K == 0; ++m) std::fill_n(c + m * ldc, N, 0.0f);
+  float* panel = space + kDepth * M;
   for (Index k0 = 0; k0 < K; k0 += kDepth) {
     const Index depth = std::min(kDepth, K - k0);
-    for (Index m = 0; m < M; m += kRows) {
-      const Index rows = std::min(kRows, M - m);
-      float* out = space + m * depth;
-      for (Index k = 0; k < depth; ++k) {
-        for (Index r = 0; r < rows; ++r) out[k * rows + r] = a[(k0 + k) * ld + m + r];
-      }
+    for (Index k = 0; k < depth; ++k) {
+      const float* row = a(k0 + k);
+      Index m = 0;
+      for (; m + kRows <= M; m += kRows) std::copy_n(row + m, kRows, space + m * depth + k * kRows);
+      std::copy_n(row + m, M - m, space + m * depth + k * (M - m));
     }
-    const float* panel = b;
     for (Index n = 0; n < N; n += kPanel) {
-      const Index cols = std::min(kPanel, N - n), width = rounded(cols);
+      const Index width = std::min(kPanel, N - n);
+      for (Index k = 0; k < depth; ++k) copy_vectors(width, b(k0 + k) + n, panel + k * width);
       for (Index m = 0; m < M; m += kRows) {
         const Index rows = std::min(kRows, M - m);
-        tile_for(rows, width / kLanes)(depth, space + m * depth, 1, rows, panel + k0 * width,
-                                       c + m * ldc + n, ldc, cols, true);
+        tile_for(rows, width / kLanes)(depth, space + m * depth, 1, rows, panel, c + m * ldc + n,
+                                       ldc, width, k0 > 0);
       }
-      panel += K * width;
     }
   }
 }

@@ -48,25 +48,39 @@ class Pass {
     return logits_;
   }
 
-  // Adds the gradient of the document's mean loss to g.
-  void train(const Weights& w, const std::uint16_t* tokens, float* g) {
+  // The gradient of the document's mean loss: that of the norms, that of the embedded tokens, and what the matrices'
+  // are products of.
+  void train(const Weights& w, const std::uint16_t* tokens) {
     run(w, tokens);
     losses_to_gradients(tokens);
-    weight_gradient(at_.head, logits_, c_.V, h_, g);
+    std::fill_n(norms_, at_.size - at_.matrices, 0.0f);
     apply_back(w, at_.head, logits_, c_.V, dh_, false);
-    rms_back(T_, at_.d, x_, at_.d, w.plain + at_.final_norm, r_, dh_, at_.d, dx_, at_.d,
-             g + at_.final_norm, false);
-    for (std::size_t l = at_.layers.size(); l-- > 0;) layer_backward(w, at_.layers[l], kept_[l], g);
-    for (Index t = 0; t < T_; ++t) {
-      float* row = g + at_.embedding.offset + tokens[t] * at_.d;
-      for (Index i = 0; i < at_.d; ++i) row[i] += dx_[t * at_.d + i];
-    }
+    rms_back(T_, at_.d, x_, at_.d, w.plain + at_.final_norm, r_, dh_, at_.d,
+             dx_of(at_.layers.size()), at_.d, norm(at_.final_norm));
+    for (std::size_t l = at_.layers.size(); l-- > 0;)
+      layer_backward(w, at_.layers[l], kept_[l], dx_of(l + 1), dx_of(l));
   }
 
+  const float* norm_gradients() const { return norms_; }  // in the layout's order
+  const float* embedded_gradient() const { return dx_; }  // [T, d]
+
+  // The gradient of a matrix W is the sum over tokens of dy x^T: dy [T, rows], x [T, cols]. In the order of
+  // Layout::each_matrix.
+  struct Operands {
+    const float *dy, *x;
+  };
+  const std::vector<Operands>& operands() const { return operands_; }
+
  private:
+  // dx is the gradient of the layer's output, dx2 that of what its second half is given.
   struct Kept {
     float *x, *h, *qkv, *turned, *p, *a, *x2, *h2, *gate_up, *s, *r, *r2, *rq, *rk;
+    float *dx, *dx2, *dgate_up, *dqkv;
   };
+
+  // The gradient of layer l's input, which is the output of the one before.
+  float* dx_of(std::size_t l) const { return l == 0 ? dx_ : kept_[l - 1].dx; }
+  float* norm(Index offset) const { return norms_ + (offset - at_.matrices); }
 
   // Hands out memory, or with null counts it.
   Index lay_out(float* memory) {
@@ -84,16 +98,22 @@ class Pass {
       k.p = take(c_.Hq * T_ * T_), k.a = take(T_ * wide), k.x2 = take(T_ * d), k.h2 = take(T_ * d);
       k.gate_up = take(T_ * 2 * ff), k.s = take(T_ * ff), k.r = take(T_), k.r2 = take(T_);
       k.rq = take(T_ * c_.Hq), k.rk = take(T_ * c_.Hkv);
+      k.dx = take(T_ * d), k.dx2 = take(T_ * d);
+      k.dgate_up = take(T_ * 2 * ff), k.dqkv = take(T_ * qkv);
       kept_.push_back(k);
     }
     x_ = take(T_ * d), h_ = take(T_ * d), dx_ = take(T_ * d), dh_ = take(T_ * d), r_ = take(T_);
-    logits_ = take(T_ * c_.V), dgate_up_ = take(T_ * 2 * ff), ds_ = take(T_ * ff),
-    da_ = take(T_ * wide);
-    dturned_ = take(T_ * turned), dqkv_ = take(T_ * qkv), scores_ = take(T_ * T_);
+    logits_ = take(T_ * c_.V), ds_ = take(T_ * ff), da_ = take(T_ * wide);
+    dturned_ = take(T_ * turned), scores_ = take(T_ * T_), norms_ = take(at_.size - at_.matrices);
     const Index widest = std::max({d, ff, wide, std::max<Index>(T_, c_.hd)});
     packed_ = take(std::max(T_ * rounded(widest), rounded(T_) * widest));
-    transposed_ = take(kDepth * std::max({qkv, 2 * ff, d, Index{c_.V}, T_}));
     cos_ = take(T_ * c_.hd / 2), sin_ = take(T_ * c_.hd / 2);
+    operands_.assign(1, Operands{logits_, h_});
+    for (const Kept& k : kept_) {
+      for (const Operands o : {Operands{k.dqkv, k.h}, Operands{k.dx2, k.a},
+                               Operands{k.dgate_up, k.h2}, Operands{k.dx, k.s}})
+        operands_.push_back(o);
+    }
     return used;
   }
 
@@ -106,12 +126,6 @@ class Pass {
                   bool add) {
     multiply(T_, m.cols, m.rows, dy, ld, 1, w.packed + m.backward, dx, m.cols, add);
   }
-  // The gradient of W += dy^T x
-  void weight_gradient(const MatrixAt& m, const float* dy, Index ld, const float* x, float* g) {
-    pack(T_, m.cols, x, m.cols, packed_);
-    multiply_transposed(m.rows, m.cols, T_, dy, ld, packed_, g + m.offset, m.cols, transposed_);
-  }
-
   // Rows of n, ldx and ldy apart.
   void rms(Index rows, Index n, const float* x, Index ldx, const float* w, float* y, Index ldy,
            float* r) const {
@@ -121,8 +135,10 @@ class Pass {
     }
   }
 
+  // `base`, where there is one, is added to dx, and like it.
   void rms_back(Index rows, Index n, const float* x, Index ldx, const float* w, const float* r,
-                const float* dy, Index ldy, float* dx, Index lddx, float* dw, bool add) const {
+                const float* dy, Index ldy, float* dx, Index lddx, float* dw,
+                const float* base = nullptr) const {
     for (Index i = 0; i < rows; ++i, x += ldx, dy += ldy, dx += lddx) {
       const float q = r[i];
       Vec part{};
@@ -139,10 +155,10 @@ class Pass {
         dw[j] += v * q;
       }
       projection *= q * q / static_cast<float>(n);
-      for (j = 0; j < n; ++j) {
-        const float v = q * (dy[j] * w[j] - x[j] * projection);
-        dx[j] = add ? dx[j] + v : v;
-      }
+      for (j = 0; j < n; ++j) dx[j] = q * (dy[j] * w[j] - x[j] * projection);
+      if (base == nullptr) continue;
+      for (j = 0; j < n; ++j) dx[j] += base[j];
+      base += lddx;
     }
   }
 
@@ -174,15 +190,15 @@ class Pass {
     rope(c_.Hq + c_.Hkv, k.turned, turned, 1);
   }
 
-  void norm_heads_back(const Weights& w, const LayerAt& at, const Kept& k, float* g) const {
+  void norm_heads_back(const Weights& w, const LayerAt& at, const Kept& k) const {
     const Index hd = c_.hd, turned = at_.wide + at_.narrow;
     rope(c_.Hq + c_.Hkv, dturned_, turned, -1);
     for (Index t = 0; t < T_; ++t) {
       rms_back(c_.Hq, hd, k.qkv + t * at_.qkv, hd, w.plain + at.query_norm, k.rq + t * c_.Hq,
-               dturned_ + t * turned, hd, dqkv_ + t * at_.qkv, hd, g + at.query_norm, false);
+               dturned_ + t * turned, hd, k.dqkv + t * at_.qkv, hd, norm(at.query_norm));
       rms_back(c_.Hkv, hd, k.qkv + t * at_.qkv + at_.wide, hd, w.plain + at.key_norm,
                k.rk + t * c_.Hkv, dturned_ + t * turned + at_.wide, hd,
-               dqkv_ + t * at_.qkv + at_.wide, hd, g + at.key_norm, false);
+               k.dqkv + t * at_.qkv + at_.wide, hd, norm(at.key_norm));
     }
   }
 
@@ -239,7 +255,7 @@ class Pass {
     const Index values = at_.wide + at_.narrow;
     for (Index t = 0; t < T_; ++t) {
       std::fill_n(dturned_ + t * turned + at_.wide, at_.narrow, 0.0f);
-      std::fill_n(dqkv_ + t * at_.qkv + values, at_.narrow, 0.0f);
+      std::fill_n(k.dqkv + t * at_.qkv + values, at_.narrow, 0.0f);
     }
     for (Index j = 0; j < c_.Hq; ++j) {
       const float* p = k.p + j * T_ * T_;
@@ -247,7 +263,7 @@ class Pass {
       // dv += p^T da
       pack(T_, hd, da_ + j * hd, at_.wide, packed_);
       slabs([&](Index t, Index n, Index) {
-        multiply(n, hd, T_ - t, p + t * T_ + t, 1, T_, packed_, dqkv_ + t * at_.qkv + values + kv,
+        multiply(n, hd, T_ - t, p + t * T_ + t, 1, T_, packed_, k.dqkv + t * at_.qkv + values + kv,
                  at_.qkv, true, T_, t);
       });
       // dp = da v^T, then ds in its place
@@ -292,14 +308,13 @@ class Pass {
     apply(w, at.down, k.s, x_, true);
   }
 
-  // dx_ is the gradient of the layer's output, then of its input.
-  void layer_backward(const Weights& w, const LayerAt& at, const Kept& k, float* g) {
+  void layer_backward(const Weights& w, const LayerAt& at, const Kept& k, const float* dout,
+                      float* din) {
     const Index d = at_.d, ff = at_.ff;
-    weight_gradient(at.down, dx_, d, k.s, g);
-    apply_back(w, at.down, dx_, d, ds_, false);
+    apply_back(w, at.down, dout, d, ds_, false);
     for (Index t = 0; t < T_; ++t) {
       const float *gate = k.gate_up + t * 2 * ff, *up = gate + ff;
-      float *dgate = dgate_up_ + t * 2 * ff, *dup = dgate + ff;
+      float *dgate = k.dgate_up + t * 2 * ff, *dup = dgate + ff;
       for (Index i = 0; i < ff; i += kLanes) {
         const Vec z = load(gate + i), sigmoid = 1.0f / (1.0f + exp(-z)),
                   ds = load(ds_ + t * ff + i);
@@ -307,18 +322,15 @@ class Pass {
         store(dgate + i, ds * load(up + i) * sigmoid * (1.0f + z * (1.0f - sigmoid)));
       }
     }
-    weight_gradient(at.gate_up, dgate_up_, 2 * ff, k.h2, g);
-    apply_back(w, at.gate_up, dgate_up_, 2 * ff, dh_, false);
-    rms_back(T_, d, k.x2, d, w.plain + at.ff_norm, k.r2, dh_, d, dx_, d, g + at.ff_norm, true);
+    apply_back(w, at.gate_up, k.dgate_up, 2 * ff, dh_, false);
+    rms_back(T_, d, k.x2, d, w.plain + at.ff_norm, k.r2, dh_, d, k.dx2, d, norm(at.ff_norm), dout);
 
-    weight_gradient(at.o, dx_, d, k.a, g);
-    apply_back(w, at.o, dx_, d, da_, false);
+    apply_back(w, at.o, k.dx2, d, da_, false);
     attention_back(k);
-    norm_heads_back(w, at, k, g);
-    weight_gradient(at.qkv, dqkv_, at_.qkv, k.h, g);
-    apply_back(w, at.qkv, dqkv_, at_.qkv, dh_, false);
-    rms_back(T_, d, k.x, d, w.plain + at.attention_norm, k.r, dh_, d, dx_, d, g + at.attention_norm,
-             true);
+    norm_heads_back(w, at, k);
+    apply_back(w, at.qkv, k.dqkv, at_.qkv, dh_, false);
+    rms_back(T_, d, k.x, d, w.plain + at.attention_norm, k.r, dh_, d, din, d,
+             norm(at.attention_norm), k.dx2);
   }
 
   // Logits become the gradient of the mean loss over positions 0 .. T - 2.
@@ -341,19 +353,18 @@ class Pass {
   const tt_config& c_;
   const Index T_;
   std::vector<Kept> kept_;
-  Buffer memory_;
-  float *x_, *h_, *dx_, *dh_, *r_, *logits_, *dgate_up_, *ds_, *da_, *dturned_, *dqkv_, *scores_,
-      *packed_, *transposed_, *cos_, *sin_;
+  std::vector<Operands> operands_;
+  Buffer memory_;  // laid out when the others are there
+  float *x_, *h_, *dx_, *dh_, *r_, *logits_, *ds_, *da_, *dturned_, *scores_, *norms_, *packed_,
+      *cos_, *sin_;
 };
 
-void pack_weights(const Layout& at, const float* plain, float* packed, Index thread,
-                  Index threads) {
-  Index number = 0;
+void pack_weights(const Layout& at, const float* plain, float* packed) {
   at.each_matrix([&](const MatrixAt& m) {
-    if (number++ % threads == thread)
-      pack_transposed(m.cols, m.rows, plain + m.offset, m.cols, packed + m.forward);
-    if (number++ % threads == thread)
-      pack(m.rows, m.cols, plain + m.offset, m.cols, packed + m.backward);
+    for (Index r = 0; r < m.rows; r += kLanes) {
+      pack_both(plain + m.offset + r * m.cols, r, std::min(kLanes, m.rows - r), m.rows, m.cols,
+                packed + m.forward, packed + m.backward);
+    }
   });
 }
 

@@ -1,4 +1,5 @@
-// Training: each thread takes documents of a step; then all share out the update of the weights.
+// Training: each thread takes documents of a step; then each computes the gradients of its share of the weights'
+// rows, over all documents, and changes, rounds and packs these rows.
 #pragma once
 
 #include <algorithm>
@@ -53,21 +54,23 @@ class Trainer {
         packed_(ctx, at_.packed),
         first_(ctx, at_.size),
         second_(ctx, at_.size),
-        gradients_(ctx, at_.size * threads_),
+        gradients_(ctx, at_.size),
+        each_(std::max(kLanes * at_.most_cols, kDepth * (at_.most_rows + kPanel))),
+        space_(ctx, each_ * threads_),
         squares_(static_cast<std::size_t>(threads_)) {
-    for (Index i = 0; i < threads_; ++i) passes_.push_back(std::make_unique<Pass>(ctx, at_));
+    for (Index i = 0; i < kRecipe.batch; ++i) passes_.push_back(std::make_unique<Pass>(ctx, at_));
     if (!ready()) return;
     Generator random{seed};
     for (Index i = 0; i < at_.matrices; ++i) {
       latent_[i] = (i < at_.embedding.rows * at_.d ? kRecipe.embedding_init : kRecipe.init) *
                    random.normal();
     }
-    std::fill(latent_ + at_.matrices, latent_ + at_.size, 1.0f);
-    std::fill_n(static_cast<float*>(first_), at_.size, 0.0f);
-    std::fill_n(static_cast<float*>(second_), at_.size, 0.0f);
+    const Index padded = rounded(at_.size);
+    std::fill(latent_ + at_.matrices, latent_ + padded, 1.0f);
+    for (float* const zeros : {+first_, +second_, +gradients_}) std::fill_n(zeros, padded, 0.0f);
   }
   bool ready() const {
-    for (const Buffer* b : {&latent_, &plain_, &packed_, &first_, &second_, &gradients_}) {
+    for (const Buffer* b : {&latent_, &plain_, &packed_, &first_, &second_, &gradients_, &space_}) {
       if (!b->ready()) return false;
     }
     return std::all_of(passes_.begin(), passes_.end(), [](const auto& p) { return p->ready(); });
@@ -80,6 +83,9 @@ class Trainer {
     start_ = std::chrono::steady_clock::now();
     if (!plan_step()) return;
     on_threads(threads_, [this](Index thread) {
+      own_rows(thread, [&](const MatrixAt& m, Index r, Index n) { publish(thread, m, r, n); });
+      if (thread == 0) publish_norms();
+      barrier_.arrive_and_wait();
       do {
         step(thread);
         if (thread == 0) ++steps_, go_on_ = plan_step();
@@ -96,7 +102,7 @@ class Trainer {
   }
 
   // Everything that the next step depends on.
-  void save(std::uint8_t* state) const {
+  void save_state(std::uint8_t* state) const {
     std::memcpy(state, &steps_, sizeof steps_);
     state += sizeof steps_;
     for (const Buffer* part : {&latent_, &first_, &second_}) {
@@ -104,7 +110,7 @@ class Trainer {
       state += at_.size * 4;
     }
   }
-  void load(const std::uint8_t* state) {
+  void load_state(const std::uint8_t* state) {
     std::memcpy(&steps_, state, sizeof steps_);
     state += sizeof steps_;
     for (const Buffer* part : {&latent_, &first_, &second_}) {
@@ -146,44 +152,90 @@ class Trainer {
   }
 
   void step(Index thread) {
-    const auto [begin, end] = share(at_.size, kBlock, thread, threads_);
-    for (Index i = begin; i < end; i += kBlock) {
-      if (i < at_.matrices)
-        round_block(latent_ + i, plain_ + i);
-      else
-        std::copy(latent_ + i, latent_ + std::min(end, i + kBlock), plain_ + i);
-    }
+    for (Index i = thread; i < kRecipe.batch; i += threads_)
+      passes_[static_cast<std::size_t>(i)]->train({plain_, packed_}, document(i));
     barrier_.arrive_and_wait();
-    pack_weights(at_, plain_, packed_, thread, threads_);
+    squares_[static_cast<std::size_t>(thread)] = sum_gradients(thread);
     barrier_.arrive_and_wait();
-    float* g = gradients_ + thread * at_.size;
-    std::fill_n(g, at_.size, 0.0f);
-    for (Index i = thread; i < kRecipe.batch; i += threads_) {
-      const Index doc = (steps_ * kRecipe.batch + i) % n_docs_;
-      passes_[static_cast<std::size_t>(thread)]->train({plain_, packed_}, docs_ + doc * at_.c.T, g);
-    }
-    barrier_.arrive_and_wait();
-    squares_[static_cast<std::size_t>(thread)] = add_gradients(begin, end);
-    barrier_.arrive_and_wait();
-    adam(begin, end);
+    adam(thread);
     barrier_.arrive_and_wait();
   }
 
-  // Into the first thread's; the sum of squares.
-  double add_gradients(Index begin, Index end) {
-    float* g = gradients_;
+  const std::uint16_t* document(Index i) const {
+    return docs_ + (steps_ * kRecipe.batch + i) % n_docs_ * at_.c.T;
+  }
+
+  // f(matrix, first row, count) for all rows of the thread, kLanes at a time.
+  template <class F>
+  void own_rows(Index thread, F f) const {
+    const auto rows = [&](const MatrixAt& m) {
+      const auto [begin, end] = share(m.rows, kLanes, thread, threads_);
+      for (Index r = begin; r < end; r += kLanes) f(m, r, std::min(kLanes, end - r));
+    };
+    at_.each_matrix(rows);
+    if (!at_.c.tied) rows(at_.embedding);
+  }
+
+  // The gradients of the thread's rows, and the sum of their squares.
+  double sum_gradients(Index thread) {
+    const Index T = at_.c.T;
     double total = 0;
-    for (Index i = begin; i < end; i += kBlock) {
-      const Index stop = std::min(end, i + kBlock);
-      for (Index t = 1; t < threads_; ++t) {
-        for (Index j = i; j < stop; ++j) g[j] += g[t * at_.size + j];
+    const auto add_squares = [&](Index offset, Index n) {
+      const float* g = gradients_ + offset;
+      for (Index i = 0; i < n; i += kBlock)
+        total += static_cast<double>(dot(g + i, g + i, std::min(kBlock, n - i)));
+    };
+    std::size_t number = 0;
+    at_.each_matrix([&](const MatrixAt& m) {
+      const auto [begin, end] = share(m.rows, kLanes, thread, threads_);
+      const std::size_t at = number++;
+      const Index offset = m.offset + begin * m.cols;
+      multiply_transposed(
+          end - begin, m.cols, kRecipe.batch * T,
+          [&, first = begin](Index k) { return operands(k / T, at).dy + k % T * m.rows + first; },
+          [&](Index k) { return operands(k / T, at).x + k % T * m.cols; }, gradients_ + offset,
+          m.cols, space_ + thread * each_);
+      if (m.offset == at_.embedding.offset) add_embedded(begin, end);
+      add_squares(offset, (end - begin) * m.cols);
+    });
+    if (!at_.c.tied) {
+      const auto [begin, end] = share(at_.embedding.rows, kLanes, thread, threads_);
+      const Index offset = at_.embedding.offset + begin * at_.d, n = (end - begin) * at_.d;
+      std::fill_n(gradients_ + offset, n, 0.0f);
+      add_embedded(begin, end);
+      add_squares(offset, n);
+    }
+    if (thread == 0) {
+      const Index n = at_.size - at_.matrices;
+      std::copy_n(passes_[0]->norm_gradients(), n, gradients_ + at_.matrices);
+      for (std::size_t i = 1; i < passes_.size(); ++i) {
+        for (Index j = 0; j < n; ++j)
+          gradients_[at_.matrices + j] += passes_[i]->norm_gradients()[j];
       }
-      total += static_cast<double>(dot(g + i, g + i, stop - i));
+      add_squares(at_.matrices, n);
     }
     return total;
   }
 
-  void adam(Index begin, Index end) {
+  Pass::Operands operands(Index document, std::size_t matrix) const {
+    return passes_[static_cast<std::size_t>(document)]->operands()[matrix];
+  }
+
+  // The gradients of the tokens among the embedding's rows begin .. end - 1, where they were taken in.
+  void add_embedded(Index begin, Index end) {
+    const Index T = at_.c.T, d = at_.d;
+    for (Index i = 0; i < kRecipe.batch; ++i) {
+      const std::uint16_t* tokens = document(i);
+      const float* dx = passes_[static_cast<std::size_t>(i)]->embedded_gradient();
+      for (Index t = 0; t < T; ++t, dx += d) {
+        if (tokens[t] < begin || tokens[t] >= end) continue;
+        float* row = gradients_ + at_.embedding.offset + tokens[t] * d;
+        for (Index j = 0; j < d; ++j) row[j] += dx[j];
+      }
+    }
+  }
+
+  void adam(Index thread) {
     double total = 0;
     for (const double s : squares_) total += s;
     const double norm = std::sqrt(total) / static_cast<double>(kRecipe.batch);
@@ -193,26 +245,52 @@ class Trainer {
     const auto n = static_cast<float>(steps_ + 1);
     const float correct1 = 1 / (1 - std::pow(kRecipe.beta1, n)),
                 correct2 = 1 / (1 - std::pow(kRecipe.beta2, n));
-    const Index middle = std::clamp(at_.matrices, begin, end);
-    update(begin, middle, rate_ * kRecipe.rate, factor, correct1, correct2);
-    update(middle, end, rate_ * kRecipe.norm_rate, factor, correct1, correct2);
+    own_rows(thread, [&](const MatrixAt& m, Index r, Index count) {
+      update(m.offset + r * m.cols, count * m.cols, rate_ * kRecipe.rate, factor, correct1,
+             correct2);
+      publish(thread, m, r, count);
+    });
+    if (thread == 0) {
+      update(at_.matrices, at_.size - at_.matrices, rate_ * kRecipe.norm_rate, factor, correct1,
+             correct2);
+      publish_norms();
+    }
   }
 
-  void update(Index begin, Index end, float rate, float factor, float correct1, float correct2) {
-    float *w = latent_, *m = first_, *v = second_;
-    const float* gradient = gradients_;
-    for (Index i = begin; i < end; ++i) {
-      const float g = gradient[i] * factor;
-      m[i] += (1 - kRecipe.beta1) * (g - m[i]);
-      v[i] += (1 - kRecipe.beta2) * (g * g - v[i]);
-      w[i] -= rate * correct1 * m[i] / (std::sqrt(v[i] * correct2) + 1e-8f);
+  // From a multiple of kLanes on, in whole vectors: the arrays are padded.
+  void update(Index begin, Index count, float rate, float factor, float correct1, float correct2) {
+    for (Index i = begin; i < begin + count; i += kLanes) {
+      const Vec g = load(gradients_ + i) * factor;
+      Vec m = load(first_ + i), v = load(second_ + i);
+      m += (1 - kRecipe.beta1) * (g - m);
+      v += (1 - kRecipe.beta2) * (g * g - v);
+      store(first_ + i, m);
+      store(second_ + i, v);
+      store(latent_ + i,
+            load(latent_ + i) - rate * correct1 * m * reciprocal_root(v * correct2 + 1e-16f));
     }
+  }
+
+  // Rounds rows for the next pass: the embedding's as they are, those that products need packed.
+  void publish(Index thread, const MatrixAt& m, Index first, Index count) {
+    const Index begin = m.offset + first * m.cols;
+    const bool embedding = m.offset == at_.embedding.offset;
+    float* rounded = embedding ? plain_ + begin : space_ + thread * each_;
+    for (Index i = 0; i < count * m.cols; i += kBlock)
+      round_block(latent_ + begin + i, rounded + i);
+    if (embedding && !at_.c.tied) return;
+    pack_both(rounded, first, count, m.rows, m.cols, packed_ + m.forward, packed_ + m.backward);
+  }
+  void publish_norms() {
+    std::copy(latent_ + at_.matrices, latent_ + at_.size, plain_ + at_.matrices);
   }
 
   const Layout at_;
   const Index threads_;
   std::barrier<> barrier_;
   Buffer latent_, plain_, packed_, first_, second_, gradients_;
+  const Index each_;  // floats of a thread's space
+  Buffer space_;
   std::vector<double> squares_;
   std::vector<std::unique_ptr<Pass>> passes_;
   const std::uint16_t* docs_ = nullptr;

@@ -22,6 +22,8 @@ Vec load(const float* p) {
   return v;
 }
 void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+// Not 0 + f: only a difference from 0 is f for all f, -0 too, so that a load is enough.
+Vec splat(float f) { return f - Vec{}; }
 float sum(Vec v) {
   float s = 0;
   for (Index i = 0; i < kLanes; ++i) s += v[i];
@@ -30,10 +32,10 @@ float sum(Vec v) {
 
 // e^x to about 2 ulp for x <= 88; below -87 it is as good as 0.
 Vec exp(Vec x) {
-  const Vec low = Vec{} - 87.0f, high = Vec{} + 88.0f;
+  const Vec low = splat(-87.0f), high = splat(88.0f);
   x = x < low ? low : x;
   x = x > high ? high : x;
-  const Vec magic = Vec{} + 12582912.0f;  // 1.5 2^23: the sum's low bits are the integer
+  const Vec magic = splat(12582912.0f);  // 1.5 2^23: the sum's low bits are the integer
   const Vec shifted = x * 1.44269504f + magic, n = shifted - magic;
   const Vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   Vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -48,6 +50,22 @@ Vec exp(Vec x) {
   bits += power << 23;  // magic's own bits are shifted out
   std::memcpy(&p, &bits, sizeof p);
   return p;
+}
+
+// n is a multiple of kLanes.
+void copy_vectors(Index n, const float* from, float* to) {
+  for (Index i = 0; i < n; i += kLanes) store(to + i, load(from + i));
+}
+
+// 1 / sqrt(x) to about 2 ulp, for normal x > 0: a guess from the bits, and three of Newton's steps.
+Vec reciprocal_root(Vec x) {
+  VecI bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = 0x5f3759df - (bits >> 1);
+  Vec y;
+  std::memcpy(&y, &bits, sizeof y);
+  for (int i = 0; i < 3; ++i) y *= 1.5f - 0.5f * x * y * y;
+  return y;
 }
 
 // f(vector at i) for i in [0, n), the rest of the last vector filled up with 0 and not stored.
