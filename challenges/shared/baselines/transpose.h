@@ -3,8 +3,9 @@
 
 namespace {
 
-// Rows of a square, one vector each, become its columns. Each round interleaves the upper half of the rows with the
-// lower half, so that the index of a row and that of a lane, written one after the other, turn by one bit.
+// Rows of a square, one vector each, become its columns. Each round interleaves the upper half of
+// the rows with the lower half: the index of a row and that of a lane, written one after the other,
+// turn by one bit.
 template <class Vec>
 inline void transpose_square(Vec* rows) {
   constexpr int kLanes = static_cast<int>(sizeof(Vec) / sizeof(float));

@@ -2,18 +2,18 @@
 //
 // Napkin arithmetic. Training costs 6 flops per parameter and token plus 6 L d T for attention (its
 // causal half): 4.0 Mflop for V 256, d 128, L 3, ff 384, T 128. A core multiplies matrices at 125
-// Gflop/s with the kernel below (a Xeon with AVX-512), so a token costs 32 us of one core and a step
-// of 2 documents 4 ms of two. What a step must move besides: latent weights, moments and gradients,
-// some 20 MB a step, and the weights packed both ways, 5 MB, from the L3 cache: 1 to 2 ms;
-// activations, 10 KB a token and layer, stay in the L2 cache because a thread takes one document at a
-// time. So arithmetic binds with long documents, the weights with short ones, and both are arranged
-// for:
+// Gflop/s with the kernel below (a Xeon with AVX-512), so a token costs 32 us of one core and a
+// step of 2 documents 4 ms of two. What a step must move besides: latent weights, moments and
+// gradients, some 20 MB a step, and the weights packed both ways, 5 MB, from the L3 cache: 1 to 2
+// ms; activations, 10 KB a token and layer, stay in the L2 cache because a thread takes one
+// document at a time. So arithmetic binds with long documents, the weights with short ones, and
+// both are arranged for:
 // - The matrix kernel holds 6 rows by 4 vectors of sums in registers, the right operand packed in
 //   panels of one tile's width; q, k, v and gate, up are one matrix each; attention is matrix
 //   products of the causal half.
 // - Gradients wait until all documents went back, and are computed row by row over all of them: no
-//   array of them per thread, none to clear and none to add up. Then each thread changes, rounds and
-//   packs 16 of its rows at a time, while they are in the L1 cache.
+//   array of them per thread, none to clear and none to add up. Then each thread changes, rounds
+//   and packs 16 of its rows at a time, while they are in the L1 cache.
 // Measured with that Xeon: 16 thousand tokens a second and core with T 128, 66 Gflop/s; 12 thousand
 // with T 32. Summing gradients by thread, and updating and packing in passes of their own, took 1.2
 // and 1.6 times as long.

@@ -44,8 +44,8 @@ void pack_transposed(Index K, Index N, const float* bt, Index ld, float* out) {
   }
 }
 
-// Rows [first, first + count) of W [rows, cols], which stand at w: W packed, and its transpose. At most kLanes of
-// them, from a multiple of kLanes on; cols is a multiple of kLanes.
+// Rows [first, first + count) of W [rows, cols], which stand at w: W packed, and its transpose. At
+// most kLanes of them, from a multiple of kLanes on; cols is a multiple of kLanes.
 void pack_both(const float* w, Index first, Index count, Index rows, Index cols, float* forward,
                float* backward) {
   for (Index n = 0; n < cols; n += kPanel) {
@@ -126,8 +126,8 @@ void multiply(Index M, Index N, Index K, const float* a, Index rs, Index cs, con
   }
 }
 
-// C [M, N] = A^T B, a sum over K rows; row k of A starts at a(k), that of B at b(k). N is a multiple of kLanes.
-// `space` holds kDepth (M + kPanel) floats.
+// C [M, N] = A^T B, a sum over K rows; row k of A starts at a(k), that of B at b(k). N is a
+// multiple of kLanes. `space` holds kDepth (M + kPanel) floats.
 template <class A, class B>
 void multiply_transposed(Index M, Index N, Index K, A a, B b, float* c, Index ldc, float* space) {
   for (Index m = 0; m < M && K == 0; ++m) std::fill_n(c + m * ldc, N, 0.0f);

@@ -48,8 +48,8 @@ class Pass {
     return logits_;
   }
 
-  // The gradient of the document's mean loss: that of the norms, that of the embedded tokens, and what the matrices'
-  // are products of.
+  // The gradient of the document's mean loss: that of the norms, that of the embedded tokens, and
+  // what the matrices' are products of.
   void train(const Weights& w, const std::uint16_t* tokens) {
     run(w, tokens);
     losses_to_gradients(tokens);
@@ -64,8 +64,8 @@ class Pass {
   const float* norm_gradients() const { return norms_; }  // in the layout's order
   const float* embedded_gradient() const { return dx_; }  // [T, d]
 
-  // The gradient of a matrix W is the sum over tokens of dy x^T: dy [T, rows], x [T, cols]. In the order of
-  // Layout::each_matrix.
+  // The gradient of a matrix W is the sum over tokens of dy x^T: dy [T, rows], x [T, cols]. In the
+  // order of Layout::each_matrix.
   struct Operands {
     const float *dy, *x;
   };

@@ -1,5 +1,5 @@
-// Training: each thread takes documents of a step; then each computes the gradients of its share of the weights'
-// rows, over all documents, and changes, rounds and packs these rows.
+// Training: each thread takes documents of a step; then each computes the gradients of its share of
+// the weights' rows, over all documents, and changes, rounds and packs these rows.
 #pragma once
 
 #include <algorithm>
@@ -221,7 +221,8 @@ class Trainer {
     return passes_[static_cast<std::size_t>(document)]->operands()[matrix];
   }
 
-  // The gradients of the tokens among the embedding's rows begin .. end - 1, where they were taken in.
+  // The gradients of the tokens among the embedding's rows begin .. end - 1, where they were taken
+  // in.
   void add_embedded(Index begin, Index end) {
     const Index T = at_.c.T, d = at_.d;
     for (Index i = 0; i < kRecipe.batch; ++i) {
