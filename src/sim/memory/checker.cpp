@@ -206,7 +206,8 @@ struct BlockChecker::State {
     f.shared = true;
     f.owner = of.block;
     f.cluster = conflict->fault;
-    f.other_pc = conflict->other.pc;
+    // As in cluster_end(): whether the block ended before or after, the place is told once.
+    f.other_pc = conflict->fault == ClusterRaces::Fault::ended ? a.pc : conflict->other.pc;
     f.other_block = conflict->other.block;
     f.other_thread = conflict->other.thread;
     f.other_access = conflict->other.kind;

@@ -52,6 +52,7 @@ constexpr AttributeRow kAttributes[] = {
     {14, field<&P::textureAlignment>},
     {15, constant<1>},  // GpuOverlap
     {16, field<&P::multiProcessorCount>},
+    {19, field<&P::canMapHostMemory>},
     {30, field<&P::surfaceAlignment>},
     {31, field<&P::concurrentKernels>},
     {33, field<&P::pciBusID>},
@@ -116,6 +117,7 @@ cudaDeviceProp device_properties(std::uint64_t memory_bytes) {
   p.texturePitchAlignment = 32;
   p.surfaceAlignment = 512;
   p.multiProcessorCount = kMultiprocessors;
+  p.canMapHostMemory = 1;
   p.concurrentKernels = 1;
   p.pciBusID = 1;
   p.asyncEngineCount = 3;

@@ -14,6 +14,9 @@ __global__ void add(int* p, int value) { p[threadIdx.x] += value; }
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
+  cudaDeviceProp properties;
+  CHECK(cudaGetDeviceProperties(&properties, 0));
+  if (!properties.canMapHostMemory) return 1;  // programs ask first
   cudaStream_t s;
   CHECK(cudaStreamCreate(&s));
 
