@@ -9,6 +9,7 @@
 #include "assay/error.h"
 #include "cells/examples.h"
 #include "records/lookup.h"
+#include "spec/spec.h"
 #include "util/files.h"
 #include "util/stop.h"
 
