@@ -275,6 +275,15 @@ class Consistency {
   std::set<std::string> countable_;  // cases that a rule may count
 };
 
+std::string judging_hash(json document, const std::vector<CaseSpec>& cases) {
+  json kept = json::array();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (tells_right_from_wrong(cases[i])) kept.push_back(document.at("cases")[i]);
+  }
+  document["cases"] = std::move(kept);
+  return sha256_hex(document.dump());
+}
+
 }  // namespace
 
 const char* to_string(CaseGroup group) {
@@ -295,19 +304,6 @@ bool tells_right_from_wrong(const CaseSpec& c) {
   return (in_correctness(c.group) || c.group == CaseGroup::completeness) && !c.exclusive &&
          c.external.empty();
 }
-
-namespace {
-
-std::string judging_hash(json document, const std::vector<CaseSpec>& cases) {
-  json kept = json::array();
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (tells_right_from_wrong(cases[i])) kept.push_back(document.at("cases")[i]);
-  }
-  document["cases"] = std::move(kept);
-  return sha256_hex(document.dump());
-}
-
-}  // namespace
 
 ChallengeSpec parse_spec(const std::string& text, const std::string& file) {
   const json document = parse_json(text, file);

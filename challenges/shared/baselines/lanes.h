@@ -20,6 +20,7 @@ inline Vec load(const float* p) {
   return v;
 }
 inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+// Not 0 + f: only a difference from 0 is f for all f, -0 too, so that a load is enough.
 inline Vec splat(float f) { return f - Vec{}; }
 inline Vec larger(Vec a, Vec b) { return a > b ? a : b; }
 

@@ -41,6 +41,7 @@
 #include "par/pass.h"
 #include "par/trainer.h"
 #include "par/vectors.h"
+#include "shared/baselines/half.h"
 
 namespace {
 
@@ -125,7 +126,7 @@ extern "C" int tt_linear(assay_ctx* ctx, int64_t M, int64_t rows, int64_t cols, 
     float* space = spaces + thread * each;
     const auto [n0, n1] = share(rows, kLanes, thread, threads);
     for (Index r = n0; r < n1; r += kLanes) {
-      const Index count = std::min(kLanes, n1 - r);
+      const Index count = std::min<Index>(kLanes, n1 - r);
       for (Index i = 0; i < count * cols / kBlock; ++i)
         dequantize_block(blocks + (r * cols / kBlock + i) * kBytes, space + i * kBlock);
       pack_both(space, r, count, rows, cols, out, in);
@@ -201,6 +202,8 @@ extern "C" int tt_linear_bf16(assay_ctx* ctx, int64_t M, int64_t rows, int64_t c
   for (const Buffer* b : {&in, &dout, &out, &din}) {
     if (!b->ready()) return ASSAY_ENOMEM;
   }
+  const auto from_bf16 = [](std::uint16_t bits) { return widen(bits, ASSAY_BF16); };
+  const auto to_bf16 = [](float v) { return narrow(v, ASSAY_BF16); };
   std::transform(x, x + M * cols, static_cast<float*>(in), from_bf16);
   std::transform(dy, dy + M * rows, static_cast<float*>(dout), from_bf16);
   const int status = tt_linear(ctx, M, rows, cols, in, blocks, dout, out, din, dw_latent);

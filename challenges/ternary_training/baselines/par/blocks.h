@@ -1,4 +1,4 @@
-// Weights in blocks of 128, plain and dense, and the bits of halves and bfloat16.
+// Weights in blocks of 128, plain and dense.
 #pragma once
 
 #include <algorithm>
@@ -124,16 +124,6 @@ void unpack_dense_block(const std::uint8_t* dense, std::uint8_t* block) {
     const std::uint8_t* c = codes + 4 * i;
     block[2 + i] = static_cast<std::uint8_t>(c[0] | c[1] << 2 | c[2] << 4 | c[3] << 6);
   }
-}
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-// To nearest, ties to even; finite numbers only.
-std::uint16_t to_bf16(float v) {
-  const auto bits = std::bit_cast<std::uint32_t>(v);
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 }  // namespace

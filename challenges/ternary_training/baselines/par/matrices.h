@@ -10,6 +10,11 @@
 
 namespace {
 
+#ifdef __AVX512F__
+constexpr Index kVectors = 4;  // of a panel
+#else
+constexpr Index kVectors = 2;
+#endif
 constexpr Index kRows = 6, kPanel = kLanes * kVectors, kDepth = 256;
 
 // Panels of kPanel columns, [K][width] each; the last one is as wide as the columns left, rounded

@@ -362,8 +362,8 @@ class Pass {
 void pack_weights(const Layout& at, const float* plain, float* packed) {
   at.each_matrix([&](const MatrixAt& m) {
     for (Index r = 0; r < m.rows; r += kLanes) {
-      pack_both(plain + m.offset + r * m.cols, r, std::min(kLanes, m.rows - r), m.rows, m.cols,
-                packed + m.forward, packed + m.backward);
+      pack_both(plain + m.offset + r * m.cols, r, std::min<Index>(kLanes, m.rows - r), m.rows,
+                m.cols, packed + m.forward, packed + m.backward);
     }
   });
 }

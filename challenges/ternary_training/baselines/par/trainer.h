@@ -170,7 +170,7 @@ class Trainer {
   void own_rows(Index thread, F f) const {
     const auto rows = [&](const MatrixAt& m) {
       const auto [begin, end] = share(m.rows, kLanes, thread, threads_);
-      for (Index r = begin; r < end; r += kLanes) f(m, r, std::min(kLanes, end - r));
+      for (Index r = begin; r < end; r += kLanes) f(m, r, std::min<Index>(kLanes, end - r));
     };
     at_.each_matrix(rows);
     if (!at_.c.tied) rows(at_.embedding);
@@ -276,11 +276,10 @@ class Trainer {
   void publish(Index thread, const MatrixAt& m, Index first, Index count) {
     const Index begin = m.offset + first * m.cols;
     const bool embedding = m.offset == at_.embedding.offset;
-    float* rounded = embedding ? plain_ + begin : space_ + thread * each_;
-    for (Index i = 0; i < count * m.cols; i += kBlock)
-      round_block(latent_ + begin + i, rounded + i);
+    float* out = embedding ? plain_ + begin : space_ + thread * each_;
+    for (Index i = 0; i < count * m.cols; i += kBlock) round_block(latent_ + begin + i, out + i);
     if (embedding && !at_.c.tied) return;
-    pack_both(rounded, first, count, m.rows, m.cols, packed_ + m.forward, packed_ + m.backward);
+    pack_both(out, first, count, m.rows, m.cols, packed_ + m.forward, packed_ + m.backward);
   }
   void publish_norms() {
     std::copy(latent_ + at_.matrices, latent_ + at_.size, plain_ + at_.matrices);

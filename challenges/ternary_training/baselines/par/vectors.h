@@ -1,29 +1,15 @@
-// Vectors of as many floats as a register holds.
+// Functions of vectors, and of arrays by vectors.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "shared/baselines/lanes.h"
+
 namespace {
 
 using Index = std::int64_t;
 
-#if defined(__AVX512F__)
-constexpr Index kLanes = 16, kVectors = 4;
-#else
-constexpr Index kLanes = 8, kVectors = 2;
-#endif
-typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef std::int32_t VecI __attribute__((vector_size(4 * kLanes)));
-
-Vec load(const float* p) {
-  Vec v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
-// Not 0 + f: only a difference from 0 is f for all f, -0 too, so that a load is enough.
-Vec splat(float f) { return f - Vec{}; }
 float sum(Vec v) {
   float s = 0;
   for (Index i = 0; i < kLanes; ++i) s += v[i];
