@@ -43,8 +43,11 @@ class Gpu {
 
   // Work between begin_phase() and end_phase() belongs to the submission. The latter waits for all
   // of it.
-  virtual void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) = 0;
+  virtual void begin_phase(std::uint64_t shuffle_seed) = 0;
   virtual PhaseTime end_phase() = 0;
+  // The processor time of this process by which the phase's work must be done, if this process does
+  // it.
+  virtual void set_processor_deadline(std::uint64_t ns) = 0;
 
   // Takes PTX, or code for architecture(). Throws InvalidModule, and otherwise as sim::Device does.
   virtual sim::ModuleId load_module(std::string_view image) = 0;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kSums = 8, kWarps = 8;
 constexpr double kFlops = 2.0 * 16 * 8 * 16;  // flops of one mma.m16n8k16
 
 double seconds_of(Gpu& gpu, const std::function<bool()>& work) {
-  gpu.begin_phase(0, 0);
+  gpu.begin_phase(0);
   const bool done = work();
   const PhaseTime time = gpu.end_phase();
   if (!time.failure.empty()) throw std::runtime_error("measuring the GPU: " + time.failure);

@@ -274,7 +274,7 @@ void HardwareGpu::flush_l2() {
   finish();
 }
 
-void HardwareGpu::begin_phase(std::uint64_t, std::uint64_t) {
+void HardwareGpu::begin_phase(std::uint64_t) {
   flush_l2();
   blocks_->reset_high_water();
   seconds_ = 0;

@@ -52,8 +52,9 @@ class HardwareGpu final : public Gpu {
   GpuFacts facts() const;
 
   std::uint32_t architecture() const override;
-  void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
+  void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override;
+  void set_processor_deadline(std::uint64_t) override {}  // the GPU does the work
 
   sim::ModuleId load_module(std::string_view image) override;
   sim::KernelId kernel(sim::ModuleId, std::string_view name) override;

@@ -22,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+#include "device/brief_wait.h"
 #include "device/description.h"
 #include "device/gpu_watcher.h"
 #include "device/hardware_gpu.h"
@@ -59,9 +60,14 @@ void give(int fd) {
 
 // Serves orders before calls.
 [[noreturn]] void run(Server& server) {
+  BriefWait brief_wait;
   for (;;) {
     pollfd entries[] = {{kOrderFd, POLLIN, 0}, {kCallFd, POLLIN, 0}};
-    const int ready = ::poll(entries, server.listening() ? 2 : 1, -1);
+    int ready = 0;
+    if (server.listening()) {
+      server.waited(brief_wait.until([&] { return (ready = ::poll(entries, 2, 0)) != 0; }));
+    }
+    if (ready == 0) ready = ::poll(entries, server.listening() ? 2 : 1, -1);
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) std::_Exit(74);
     if (entries[0].revents != 0) {

@@ -1,5 +1,6 @@
 #include "device/remote_device.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,8 @@ Answer RemoteDevice::ask(const Call& call) {
   std::memcpy(&page_.call, &call, sizeof call);
   char token = 1;
   if (::write(line_, &token, sizeof token) != sizeof token) std::_Exit(80);
+  pollfd entry{line_, POLLIN, 0};
+  brief_wait_.until([&] { return ::poll(&entry, 1, 0) != 0; });
   while (::read(line_, &token, sizeof token) != sizeof token) {
     if (errno != EINTR) std::_Exit(81);
   }

@@ -1,6 +1,7 @@
 // The worker's end of the link to the device process: see wire/device.h.
 #pragma once
 
+#include "device/brief_wait.h"
 #include "sim/runtime/device_link.h"
 #include "wire/device.h"
 #include "wire/payload.h"
@@ -45,6 +46,7 @@ class RemoteDevice final : public sim::DeviceLink {
   LinkPage& page_;
   std::byte* window_;
   int line_;
+  BriefWait brief_wait_;
 };
 
 }  // namespace assay::device

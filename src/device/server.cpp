@@ -146,7 +146,8 @@ void Server::start() {
   counters_ = {};
   phase_deadline_ =
       sim::processor_ns() + nanoseconds(allowance_seconds(control_.instruction_limit));
-  gpu_.begin_phase(control_.shuffle_seed, phase_deadline_);
+  gpu_.begin_phase(control_.shuffle_seed);
+  gpu_.set_processor_deadline(phase_deadline_);
   listening_ = true;
 }
 
@@ -195,6 +196,11 @@ void Server::collect() {
 
 // --- calls
 // -------------------------------------------------------------------------------------------------
+
+void Server::waited(std::uint64_t ns) {
+  phase_deadline_ += ns;
+  gpu_.set_processor_deadline(phase_deadline_);
+}
 
 void Server::serve() {
   const std::uint64_t begin = steady_nanoseconds();

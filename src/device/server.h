@@ -24,6 +24,9 @@ class Server {
 
   void obey();  // carries out the order in control; throws NeverEnds
   bool listening() const { return listening_; }
+  // While listening, the process waited this long without sleeping. That is not the work of the
+  // phase.
+  void waited(std::uint64_t ns);
   void serve();  // answers the call in the link page; throws nothing but NeverEnds
   // The processor time of this process, in ns, by which the current work must be done; 0 when idle.
   // Thread-safe.

@@ -10,10 +10,9 @@
 
 namespace assay::device {
 
-void SimulatedGpu::begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) {
+void SimulatedGpu::begin_phase(std::uint64_t shuffle_seed) {
   device_.set_shuffle_seed(shuffle_seed);
   device_.reset_high_water();
-  device_.set_processor_deadline(processor_deadline_ns);
 }
 
 sim::ModuleId SimulatedGpu::load_module(std::string_view image) {

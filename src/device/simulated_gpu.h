@@ -14,8 +14,9 @@ class SimulatedGpu final : public Gpu {
   // It runs PTX. Machine code sent before the PTX is refused, but tells how many registers the
   // kernels use; if known, that bounds launches and occupancy as on hardware.
   std::uint32_t architecture() const override { return 90; }
-  void begin_phase(std::uint64_t shuffle_seed, std::uint64_t processor_deadline_ns) override;
+  void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override { return {}; }
+  void set_processor_deadline(std::uint64_t ns) override { device_.set_processor_deadline(ns); }
 
   sim::ModuleId load_module(std::string_view image) override;
   sim::KernelId kernel(sim::ModuleId module, std::string_view name) override;

@@ -7,11 +7,14 @@
 
 #include "assay/random.h"
 #include "device/device_fixture.h"
+#include "device/mock_gpu.h"
 
 namespace assay::device {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::NiceMock;
+using ::testing::SaveArg;
 
 constexpr std::string_view kPtxDeep = R"(
 .version 8.0
@@ -227,6 +230,19 @@ TEST(DeviceServer, EndlessKernelsReachTheLimit) {
   const Report& report = f.stop();
   EXPECT_EQ(report.over_limit, 1u);
   EXPECT_EQ(report.findings, 0u) << "a limit is no finding";
+}
+
+TEST(DeviceServer, WaitingIsNotTheWorkOfAPhase) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  std::uint64_t deadline = 0;
+  ON_CALL(*gpu, set_processor_deadline).WillByDefault(SaveArg<0>(&deadline));
+  ServerFixture f(std::move(gpu));
+  f.start();
+  const std::uint64_t before = deadline;
+  EXPECT_GT(before, sim::processor_ns());
+  f.server().waited(1000);
+  f.server().waited(7);
+  EXPECT_EQ(deadline, before + 1007);
 }
 
 TEST(DeviceServer, SaysWhatTheSimulatorLacks) {
