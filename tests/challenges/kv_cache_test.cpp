@@ -8,6 +8,7 @@
 #include <set>
 
 #include "challenges/kv_cache_case.h"
+#include "support/temporary_folder.h"
 #include "util/files.h"
 
 namespace assay::kv_cache {
@@ -299,12 +300,12 @@ TEST_P(KvBaseline, PassesEveryUntimedCase) { testing::expect_passes(subject(), G
 
 TEST(KvExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
-// A file that includes another one after some lines.
-std::string with_lines(const std::string& lines, const std::string& source) {
-  std::string path = ::testing::TempDir() + "/kv_cache_" +
-                     ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".cpp";
-  write_file_atomically(path, lines + "#include \"" + subject().file(source) + "\"\n");
-  return path;
+// The library of a file with some lines before it.
+std::string compiled_with_lines(const std::string& lines, const std::string& source) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path / "with_lines.cpp";
+  write_file_atomically(path, lines + read_file(subject().file(source)));
+  return testing::compile(path, subject().name);
 }
 
 std::vector<CaseSpec> cases_of(const std::string& capability) {
@@ -317,11 +318,9 @@ std::vector<CaseSpec> cases_of(const std::string& capability) {
 
 TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
   testing::DirectRunner runner(
-      subject().name,
-      testing::compile(with_lines("#define kvc_attend_tree t\n#define kvc_attend_shared s\n"
-                                  "#define kvc_defragment d\n",
-                                  "baselines/naive.cpp"),
-                       subject().name));
+      subject().name, compiled_with_lines("#define kvc_attend_tree t\n#define kvc_attend_shared s\n"
+                                          "#define kvc_defragment d\n",
+                                          "baselines/naive.cpp"));
   for (const char* capability : {"tree_rows", "shared_prefix", "defragment"}) {
     const std::vector<CaseSpec> cases = cases_of(capability);
     EXPECT_GE(cases.size(), 4u);
@@ -338,8 +337,7 @@ TEST(KvOptional, MissingFunctionsCostTheirCapabilityOnly) {
 TEST(KvOptional, SlabsThatAreEmptiedPassDefragmentation) {
   testing::DirectRunner runner(
       subject().name,
-      testing::compile(with_lines("#define MOVES_PAGES\n", "examples/wrong_defragment_slabs.cpp"),
-                       subject().name));
+      compiled_with_lines("#define MOVES_PAGES\n", "examples/wrong_defragment_slabs.cpp"));
   for (const std::uint64_t seed : {1, 2, 3}) {
     for (const CaseSpec& c : cases_of("defragment")) {
       const CaseResult result = runner.run(c, seed);
