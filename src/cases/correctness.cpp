@@ -266,7 +266,7 @@ std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round) {
 
 std::vector<CaseResult> run_correctness(const Bench& bench, const CaseFilter& filter) {
   return run_all(bench, processes::Memory::host, filter.stop_at_failure, [&](const CaseSpec& spec) {
-    return spec.group != CaseGroup::timed && spec.exclusive == filter.exclusive &&
+    return (filter.timed || spec.group != CaseGroup::timed) && spec.exclusive == filter.exclusive &&
            filter.takes(spec);
   });
 }

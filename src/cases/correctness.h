@@ -18,6 +18,7 @@ struct CaseFilter {
   bool quick = false;
   std::string only{};                // a case's name; "" means all
   bool exclusive = false;            // of the untimed cases, only those that run alone
+  bool timed = false;                // run_correctness: timed cases too, once, without timing
   std::vector<std::string> named{};  // not empty: only these cases
   bool and_correctness = false;      // also every listed (not drawn) correctness case
   bool stop_at_failure = false;      // in the spec's order; skip the cases after the first failure

@@ -20,6 +20,10 @@ namespace {
 // recognise an endless loop.
 constexpr double kTimes = 3, kLeastSeconds = 1;
 
+// Cases of speed and memory have sizes that the others lack, and wrong outputs there count as
+// failures of correctness do.
+bool checks_outputs(const CaseSpec& c) { return !c.exclusive && c.external.empty(); }
+
 bool is_unsupported(const CaseResult& r) { return r.verdict == Verdict::unsupported; }
 
 // True for the parts of par besides par.cpp: its own headers, and those that naive includes as
@@ -52,7 +56,7 @@ MutatedAnswer answer_to_mutate(const ChallengeSpec& spec, const std::string& of,
 MutantBench::MutantBench(const cases::World& world, const RunOptions& options,
                          const ChallengeSpec& spec, MutatedAnswer answer)
     : world_(world), options_(options), spec_(spec), answer_(std::move(answer)) {
-  std::erase_if(spec_.cases, std::not_fn(&tells_right_from_wrong));
+  std::erase_if(spec_.cases, std::not_fn(&checks_outputs));
   unchanged_ = build(answer_.sources);
   if (unchanged_.record.verdict != Verdict::ok) {
     throw Error(fmt::format("{} does not compile unchanged: {}", answer_.scope(spec_),
@@ -73,15 +77,22 @@ BuildResult MutantBench::build(const std::vector<SourceFile>& sources) const {
 }
 
 // Runs one case at a time, so that each has its own account. Drops cases that the answer does not
-// support. Sorts the others by how long they take: most mutants fail a short one.
+// support. Sorts the others by how long they take, since most mutants fail a short one; last come
+// those of speed and memory, in which a mutant may be slow.
 void MutantBench::take_times() {
-  std::vector<std::pair<double, CaseSpec>> supported;
+  struct Supported {
+    bool measures;
+    double seconds;
+    CaseSpec spec;
+    auto order() const { return std::pair(measures, seconds); }
+  };
+  std::vector<Supported> supported;
   for (CaseSpec& c : spec_.cases) {
     cases::TimeAccount account;
     const std::vector<CaseResult> results = cases::run_correctness(
         {world_, *world_.challenge(spec_.name).challenge,
          worker_settings(world_, options_, spec_, unchanged_.library), options_.seed, account},
-        {.only = c.name});
+        {.only = c.name, .timed = true});
     check_stop();
     const auto failed = std::ranges::find_if(results, &is_failure);
     if (failed != results.end()) {
@@ -90,12 +101,16 @@ void MutantBench::take_times() {
                       answer_.scope(spec_), c.name, failed->detail));
     }
     if (std::ranges::any_of(results, &is_unsupported)) continue;
-    c.time_limit_s = std::min(c.time_limit_s, std::max(kLeastSeconds, kTimes * account.submission));
-    supported.emplace_back(account.submission + account.reference, std::move(c));
+    const bool measures = !tells_right_from_wrong(c);
+    if (!measures) {
+      c.time_limit_s =
+          std::min(c.time_limit_s, std::max(kLeastSeconds, kTimes * account.submission));
+    }
+    supported.push_back({measures, account.submission + account.reference, std::move(c)});
   }
-  std::ranges::stable_sort(supported, {}, &std::pair<double, CaseSpec>::first);
+  std::ranges::stable_sort(supported, {}, &Supported::order);
   spec_.cases.clear();
-  for (auto& [seconds, c] : supported) spec_.cases.push_back(std::move(c));
+  for (Supported& s : supported) spec_.cases.push_back(std::move(s.spec));
 }
 
 mutate::Result MutantBench::run(const mutate::Mutation& mutation,
@@ -123,7 +138,7 @@ mutate::Result MutantBench::run(const mutate::Mutation& mutation,
   const std::vector<CaseResult> cases = cases::run_correctness(
       {world_, *world_.challenge(spec_.name).challenge,
        worker_settings(world_, options_, spec_, built.library), options_.seed, account},
-      {.stop_at_failure = true});
+      {.timed = true, .stop_at_failure = true});
   check_stop();  // a stop request also kills the worker: the result means nothing
   const auto failed = std::ranges::find_if(
       cases, [](const CaseResult& c) { return is_failure(c) || is_unsupported(c); });
@@ -135,6 +150,7 @@ mutate::Result MutantBench::run(const mutate::Mutation& mutation,
   result.fate = failed != cases.end() ? Fate::killed : result.known ? Fate::listed : Fate::survived;
   if (failed != cases.end()) {
     result.case_name = failed->name;
+    result.by_measuring = !tells_right_from_wrong(*find_case(spec_, failed->name));
     result.verdict = failed->verdict;
     result.detail = failed->detail;
   }

@@ -191,8 +191,10 @@ void keep_scores(const std::filesystem::path& results, const std::deque<Target>&
                  std::uint64_t seed) {
   std::vector<mutate::ChallengeScore> scores;
   for (const Target& t : targets) {
-    if (t.tried == t.drawn.size())
-      scores.push_back({t.spec->name, t.answer.of, t.spec->judging_hash, seed, t.all, t.tally()});
+    if (t.tried != t.drawn.size()) continue;
+    const mutate::Tally tally = t.tally();
+    scores.push_back({t.spec->name, t.answer.of, t.spec->judging_hash, seed, t.all, tally,
+                      tally.by_measuring > 0 ? t.spec->hash : ""});
   }
   if (scores.empty()) return;
   store::add_to_mutation_record(results, scores);

@@ -283,7 +283,8 @@ without nvcc. Nothing is written but the cache.
 
 With --mutants right answers are changed in one place each: an operator, a constant, a
 type, a statement less. Each mutant runs until a case fails that makes correctness or
-shows a capability. The score is killed / (killed + survived); mutants that
+shows a capability, and last the cases of speed and memory, once, for wrong outputs. The
+score is killed / (killed + survived); mutants that
 challenges/NAME/mutants.json excuses do not count. --seed draws mutants and inputs; with
 a larger number the first are the same.
 

@@ -17,7 +17,10 @@ void Tally::add(const Result& result) {
   switch (result.fate) {
     case Fate::does_not_compile: ++does_not_compile; break;
     case Fate::same_code: ++same_code; break;
-    case Fate::killed: ++killed; break;
+    case Fate::killed:
+      ++killed;
+      by_measuring += result.by_measuring ? 1 : 0;
+      break;
     case Fate::listed: ++listed; break;
     case Fate::survived: ++survived; break;
   }
@@ -27,6 +30,7 @@ void Tally::add(const Tally& other) {
   does_not_compile += other.does_not_compile;
   same_code += other.same_code;
   killed += other.killed;
+  by_measuring += other.by_measuring;
   listed += other.listed;
   survived += other.survived;
 }

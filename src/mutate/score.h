@@ -27,11 +27,13 @@ struct Result {
   Fate fate = Fate::survived;
   std::string case_name, detail;       // if killed: the case, and its detail
   Verdict verdict = Verdict::ok;       // that case's verdict
+  bool by_measuring = false;           // it is a case of speed or memory: no other failed
   std::optional<KnownMutant> known{};  // its list entry, even if it was killed
 };
 
 struct Tally {
   std::size_t does_not_compile = 0, same_code = 0, killed = 0, listed = 0, survived = 0;
+  std::size_t by_measuring = 0;  // of the killed, those that only cases of speed or memory kill
 
   void add(const Result&);
   void add(const Tally&);
@@ -46,10 +48,11 @@ struct Tally {
 struct ChallengeScore {
   std::string challenge;
   std::string of;            // the answer: a model shipped as correct, or "par"
-  std::string judging_hash;  // ChallengeSpec's, of the cases
+  std::string judging_hash;  // ChallengeSpec's, of the cases but those of speed and memory
   std::uint64_t seed = 0;
   std::size_t possible = 0;  // all mutants of the answer; the tally's were drawn from them
   Tally tally;
+  std::string spec_hash{};  // ChallengeSpec's; empty if no case of speed or memory decided anything
 
   bool operator==(const ChallengeScore&) const = default;
 };

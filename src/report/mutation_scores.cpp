@@ -20,7 +20,8 @@ const ChallengeSpec* spec_of(const ChallengeScore& score, const std::vector<Chal
 
 bool is_current(const ChallengeScore& score, const std::vector<ChallengeSpec>& specs) {
   const ChallengeSpec* const spec = spec_of(score, specs);
-  return spec != nullptr && spec->judging_hash == score.judging_hash;
+  return spec != nullptr && spec->judging_hash == score.judging_hash &&
+         (score.spec_hash.empty() || score.spec_hash == spec->hash);
 }
 
 }  // namespace

@@ -21,17 +21,23 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kSchema = 2;
 
 Json to_json(const ChallengeScore& s) {
-  return {{"challenge", s.challenge},       {"of", s.of},
-          {"judging_hash", s.judging_hash}, {"seed", std::to_string(s.seed)},
-          {"possible", s.possible},         {"does_not_compile", s.tally.does_not_compile},
-          {"same_code", s.tally.same_code}, {"killed", s.tally.killed},
-          {"listed", s.tally.listed},       {"survived", s.tally.survived}};
+  Json j{{"challenge", s.challenge},       {"of", s.of},
+         {"judging_hash", s.judging_hash}, {"seed", std::to_string(s.seed)},
+         {"possible", s.possible},         {"does_not_compile", s.tally.does_not_compile},
+         {"same_code", s.tally.same_code}, {"killed", s.tally.killed},
+         {"listed", s.tally.listed},       {"survived", s.tally.survived}};
+  if (s.tally.by_measuring > 0) {
+    j["by_measuring"] = s.tally.by_measuring;
+    j["spec_hash"] = s.spec_hash;
+  }
+  return j;
 }
 
 ChallengeScore score_from(const nlohmann::json& json, const std::string& pointer) {
   const StrictObject o(json, pointer,
                        {"challenge", "of", "judging_hash", "seed", "possible", "does_not_compile",
-                        "same_code", "killed", "listed", "survived"});
+                        "same_code", "killed", "listed", "survived"},
+                       {"by_measuring", "spec_hash"});
   const auto count = [&](const char* key) { return static_cast<std::size_t>(o.count(key)); };
   ChallengeScore s;
   s.challenge = o.name("challenge");
@@ -44,6 +50,10 @@ ChallengeScore score_from(const nlohmann::json& json, const std::string& pointer
   s.tally.killed = count("killed");
   s.tally.listed = count("listed");
   s.tally.survived = count("survived");
+  if (o.has("by_measuring") || o.has("spec_hash")) {
+    s.tally.by_measuring = count("by_measuring");
+    s.spec_hash = o.name("spec_hash");
+  }
   return s;
 }
 

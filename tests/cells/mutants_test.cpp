@@ -104,13 +104,34 @@ TEST_F(MutantsTest, RunTheShortCasesFirst) {
   EXPECT_THAT(world_.entries("run "), ElementsAre(EndsWith(" three"), EndsWith(" two")));
 }
 
-TEST_F(MutantsTest, SurviveCasesOfTimeAndMemory) {
+TEST_F(MutantsTest, DieByWrongOutputsInCasesOfTimeAndMemory) {
+  for (const std::string measuring : {"memory", "time"}) {
+    behaviour_ = [&](const std::string& code, const std::string& name) {
+      return code != kRight && name == measuring ? testing::wrong() : Answer();
+    };
+    const mutate::Result result = run("x = a - 1;");
+    EXPECT_EQ(result.fate, Fate::killed);
+    EXPECT_EQ(result.case_name, measuring);
+    EXPECT_TRUE(result.by_measuring);
+  }
+}
+
+TEST_F(MutantsTest, RunCasesOfTimeAndMemoryLastHoweverShort) {
   behaviour_ = [](const std::string& code, const std::string& name) {
-    const bool cost = name == "memory" || name == "time";
-    return code != kRight && cost ? testing::wrong() : Answer();
+    if (code != kRight && name != "one") return testing::wrong();
+    return testing::taking(name == "two" ? 20 : 5);
   };
-  EXPECT_EQ(run("x = a - 1;").fate, Fate::survived);
-  EXPECT_EQ(world_.entries("run ").size(), 4u);
+  const mutate::Result result = run("x = a - 1;");
+  EXPECT_EQ(result.case_name, "three");
+  EXPECT_FALSE(result.by_measuring);
+}
+
+TEST_F(MutantsTest, MayBeSlowInCasesOfTimeAndMemory) {
+  for (CaseSpec& c : spec_.cases) c.time_limit_s = 20;
+  run("x = a - 1;");
+  EXPECT_EQ(limits_["three"], 1);
+  EXPECT_EQ(limits_["memory"], 20);
+  EXPECT_EQ(limits_["time"], 20);
 }
 
 TEST_F(MutantsTest, DieByACapabilityThatTheAnswerHas) {
@@ -130,7 +151,7 @@ TEST_F(MutantsTest, AreNotAskedForACapabilityThatTheAnswerLacks) {
     return code == kRight ? testing::ending(Verdict::unsupported) : testing::wrong();
   };
   EXPECT_EQ(run("x = a - 1;").fate, Fate::survived);
-  EXPECT_EQ(world_.entries("run ").size(), 3u);
+  EXPECT_EQ(world_.entries("run ").size(), 5u);
 }
 
 TEST_F(MutantsTest, AreListedOnlyWhereTheySurvive) {

@@ -20,6 +20,18 @@ TEST(MutationScore, IsTheShareOfTheKilled) {
   EXPECT_EQ(tally_of({Fate::survived}).score(), 0.0);
 }
 
+TEST(MutationScore, CountsWhatOnlyCasesOfSpeedOrMemoryKill) {
+  Result result;
+  result.fate = Fate::killed;
+  Tally one, sum;
+  one.add(result);
+  result.by_measuring = true;
+  one.add(result);
+  sum.add(one);
+  EXPECT_EQ(sum.killed, 2u);
+  EXPECT_EQ(sum.by_measuring, 1u);
+}
+
 TEST(MutationScore, LeavesOutWhatNoCaseCanKill) {
   const Tally tally =
       tally_of({Fate::killed, Fate::listed, Fate::same_code, Fate::does_not_compile});

@@ -39,6 +39,15 @@ TEST(MutationScores, OfOlderCasesAreNotCounted) {
   EXPECT_THAT(mutation_table({old}, specs), HasSubstr("| stale |"));
 }
 
+TEST(MutationScores, ThatRestOnCasesOfSpeedOrMemoryAreOfTheWholeSpec) {
+  const auto specs = two_specs();
+  ChallengeScore score = score_of(specs[0], 80, 0);
+  score.spec_hash = specs[0].hash;
+  EXPECT_THAT(mutation_sentence({score}, specs), HasSubstr("80 of 80"));
+  score.spec_hash = "of before";
+  EXPECT_THAT(mutation_sentence({score}, specs), HasSubstr("to be tried again"));
+}
+
 TEST(MutationScores, HaveARowForEachChallenge) {
   const auto specs = two_specs();
   const std::string table = mutation_table({score_of(specs[0], 80, 20)}, specs);

@@ -35,6 +35,14 @@ TEST_F(MutationRecordTest, ReadsWhatWasWrittenInOrder) {
               ElementsAre(score("a", "textbook", 8), score("b", "par", 7)));
 }
 
+TEST_F(MutationRecordTest, KeepsTheSpecWhereCasesOfSpeedOrMemoryDecided) {
+  ChallengeScore measured = score("a", "par", 7);
+  measured.tally.by_measuring = 2;
+  measured.spec_hash = "def";
+  add_to_mutation_record(results_, {measured, score("a", "textbook", 8)});
+  EXPECT_THAT(read_mutation_record(results_), ElementsAre(measured, score("a", "textbook", 8)));
+}
+
 TEST_F(MutationRecordTest, ReplacesTheSameAnswersAlone) {
   add_to_mutation_record(results_, {score("a", "par", 1), score("a", "textbook", 2)});
   add_to_mutation_record(results_, {score("a", "textbook", 3)});
