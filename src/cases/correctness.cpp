@@ -123,6 +123,9 @@ class CorrectnessRun {
       last_timeout_ = result.verdict;
     }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
+    // A worker that measures memory gives freed pages back, so that readying a later case for it
+    // would take the time to make them again.
+    if (needs_fresh_worker(*planned.spec)) worker_.reset();
     // Memory held by a handle that was not destroyed must not affect later cases.
     if (planned.spec->failing_allocation > 0) worker_.reset();
     if (!planned.layout.windows.empty()) worker_.reset();

@@ -182,6 +182,23 @@ TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseHaveAFreshWorkerEach) {
   }
 }
 
+TEST_F(CorrectnessTest, NoOtherCaseRunsInAWorkerThatMeasures) {
+  spec_.cases = {case_spec("one"), case_spec("memory", CaseGroup::resource), case_spec("two"),
+                 case_spec("again"), case_spec("three")};
+  spec_.cases[3].deterministic = true;
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    world_.log.clear();
+    checked({}, seed);
+    bool measured = false;
+    for (const std::string& entry : world_.log) {
+      if (entry == "load a") measured = false;
+      if (!entry.starts_with("run a ")) continue;
+      EXPECT_FALSE(measured) << entry;
+      measured = entry == "run a memory" || entry == "run a again";
+    }
+  }
+}
+
 TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
   class Noting final : public testing::Copying {
    public:
