@@ -88,9 +88,16 @@ class CorrectnessRun {
   }
 
   // True for cases whose memory or speed must not depend on earlier cases.
-  static bool needs_fresh_worker(const CaseSpec& spec) {
+  static bool measures_memory(const CaseSpec& spec) {
     return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed ||
            spec.deterministic;
+  }
+
+  // Whether no other case may run in the case's worker. One that measures memory gives freed pages
+  // back, so that readying another case would take the time to make them again. Windows are opened
+  // when a worker starts.
+  static bool needs_worker_of_its_own(const PlannedCase& planned) {
+    return measures_memory(*planned.spec) || !planned.layout.windows.empty();
   }
 
   CaseResult not_run(const PlannedCase& planned, Verdict verdict, std::string detail) const {
@@ -102,7 +109,7 @@ class CorrectnessRun {
     const Charge charge(account_.workers);
     ++account_.workers_started;
     processes::WorkerSettings settings = settings_;
-    settings.measures_memory = needs_fresh_worker(*planned.spec);
+    settings.measures_memory = measures_memory(*planned.spec);
     if (!planned.layout.windows.empty()) settings.windows_of = &planned.layout;
     worker_ = world_.make_worker(settings, input_,
                                  capacity(&processes::Layout::output_bytes) + processes::kMostSkew,
@@ -123,12 +130,9 @@ class CorrectnessRun {
       last_timeout_ = result.verdict;
     }
     if (worker_ != nullptr && !worker_->alive()) worker_.reset();
-    // A worker that measures memory gives freed pages back, so that readying a later case for it
-    // would take the time to make them again.
-    if (needs_fresh_worker(*planned.spec)) worker_.reset();
+    if (needs_worker_of_its_own(planned)) worker_.reset();
     // Memory held by a handle that was not destroyed must not affect later cases.
     if (planned.spec->failing_allocation > 0) worker_.reset();
-    if (!planned.layout.windows.empty()) worker_.reset();
     if (settings_.device) after_simulation(result);
     return result;
   }
@@ -143,8 +147,7 @@ class CorrectnessRun {
   }
 
   CaseResult attempt_case(const PlannedCase& planned) {
-    // Windows are opened when a worker starts.
-    if (needs_fresh_worker(*planned.spec) || !planned.layout.windows.empty()) worker_.reset();
+    if (needs_worker_of_its_own(planned)) worker_.reset();
     if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     if (timeouts_ >= kMostTimeouts) {
       return not_run(
@@ -182,7 +185,7 @@ class CorrectnessRun {
     ExecuteOptions options;
     options.case_id = ++runs_;
     options.poison_seed = derive(run_seed_, "poison", runs_);
-    options.measure_memory = needs_fresh_worker(*input.planned().spec);
+    options.measure_memory = measures_memory(*input.planned().spec);
     options.keep_outputs = trace != nullptr;
     if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);

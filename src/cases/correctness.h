@@ -34,12 +34,12 @@ std::uint64_t case_seed(std::uint64_t run_seed, const std::string& challenge,
 std::uint64_t repetition_seed(std::uint64_t case_seed, std::uint64_t round);
 
 // Runs the cases in one worker for as long as it lives, in an order shuffled by the seed unless the
-// filter says otherwise. A resource case starts a fresh worker, because memory retained by earlier
-// calls would hide the growth. A deterministic case runs in two fresh workers; the second places
-// the buffers elsewhere. A case that kills the worker costs only itself. Every case gets a result,
-// in spec order. If a submission does not load, every case gets its load_error. Drawn cases are
-// drawn from the run's seed; for a failing one, the result reports the simplest draw that fails the
-// same way. Throws Error for faults of the harness.
+// filter says otherwise. A resource case has a worker of its own, because memory retained by
+// earlier calls would hide the growth. A deterministic case has two; the second places the buffers
+// elsewhere. A case that kills the worker costs only itself. Every case gets a result, in spec
+// order. If a submission does not load, every case gets its load_error. Drawn cases are drawn from
+// the run's seed; for a failing one, the result reports the simplest draw that fails the same way.
+// Throws Error for faults of the harness.
 std::vector<CaseResult> run_correctness(const Bench&, const CaseFilter&);
 
 // The same on the simulated device that the settings ask for. The spec's timed cases run like the

@@ -1,4 +1,5 @@
-// Runs mutants of a correct answer on the cases that judge correctness.
+// Runs mutants of a correct answer on the cases that judge correctness, and then on those of speed
+// and memory, whose outputs count for correctness too.
 #pragma once
 
 #include <filesystem>
@@ -42,7 +43,8 @@ class MutantBench {
 
   const cases::World& world_;
   const RunOptions& options_;
-  ChallengeSpec spec_;  // only the cases that the answer supports, with short time limits
+  ChallengeSpec spec_;  // the cases that the answer supports; those that judge correctness come
+                        // first, with short time limits
   MutatedAnswer answer_;
   BuildResult unchanged_;
   std::string code_;  // the bytes of the unchanged library

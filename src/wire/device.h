@@ -37,9 +37,9 @@
 //   collect   copies outputs to the arena; says which input a kernel wrote to
 //
 // Link: LinkPage and then a window for payloads, both shared by device and worker, and a line. The
-// worker writes a call and its payload, sends a byte and waits for one; before they sleep, both look
-// for the other's byte for a moment (device/brief_wait.h). The device does not wait for a worker
-// that leaves answers unread. Payloads larger than the window are sent in pieces.
+// worker writes a call and its payload, sends a byte and waits for one. Before they sleep, both
+// look for the other's byte for a moment (device/brief_wait.h). The device does not wait for a
+// worker that leaves answers unread. Payloads larger than the window are sent in pieces.
 #pragma once
 
 #include <atomic>
