@@ -25,12 +25,31 @@ std::byte painted(std::size_t at) {
 Scratch::Scratch(std::size_t capacity)
     : base_(static_cast<std::byte*>(::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
-      capacity_(base_ == MAP_FAILED ? 0 : capacity) {
+      capacity_(base_ == MAP_FAILED ? 0 : capacity / kPage * kPage),
+      open_(capacity_) {
   blocks_.reserve(1024);
 }
 
 Scratch::~Scratch() {
   if (capacity_ > 0) ::munmap(base_, capacity_);
+}
+
+void Scratch::guard(bool on) {
+  const std::lock_guard lock(mutex_);
+  guarding_ = on;
+  open_until(!on ? capacity_ : blocks_.empty() ? 0 : blocks_.back().end_with_zone());
+}
+
+// Makes the pages before `end` accessible and those after it not.
+bool Scratch::open_until(std::size_t end) {
+  end = std::min((end + kPage - 1) / kPage * kPage, capacity_);
+  const bool opens = end > open_;
+  const std::size_t from = std::min(end, open_), to = std::max(end, open_);
+  if (from < to &&
+      ::mprotect(base_ + from, to - from, opens ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+    return false;
+  open_ = end;
+  return true;
 }
 
 void* Scratch::allocate(std::size_t bytes, std::size_t align) {
@@ -49,6 +68,7 @@ void* Scratch::allocate(std::size_t bytes, std::size_t align) {
     data = place_after(next->end_with_zone());
   }
   if (data + size + zone > capacity_) return nullptr;
+  if (data + size + zone > open_ && !open_until(data + size + zone)) return nullptr;
   const Block block{data, data + size, bytes, zone};
   blocks_.insert(next, block);
   while (packed_ < blocks_.size() && is_packed(packed_)) ++packed_;
@@ -112,6 +132,7 @@ std::optional<Scratch::Overrun> Scratch::take_overrun() {
 
 void Scratch::poison() {
   const std::lock_guard lock(mutex_);
+  if (high_water_ > open_ && !open_until(high_water_)) return;
   std::size_t begin = 0;
   for (const Block& block : blocks_) {
     std::memset(base_ + begin, 0xff, block.begin_with_zone() - begin);

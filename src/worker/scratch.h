@@ -33,9 +33,9 @@ class Scratch {
   std::size_t live() const { return live_; }
   std::size_t peak() const { return peak_; }
   void reset_peak() { peak_ = live_; }
-  // Whether new blocks get red zones. These cost time and memory, so they are off when either is
-  // measured.
-  void guard(bool on) { guarding_ = on; }
+  // Whether new blocks get red zones, and no access beyond the last block is possible. Guarding
+  // costs time and memory, so it is off when either is measured.
+  void guard(bool on);
   // Whether the pages freed by a released block go back to the kernel, so that resident memory
   // equals live memory. It costs time, so it is off when time is measured.
   void give_back(bool on) { giving_back_ = on; }
@@ -54,6 +54,7 @@ class Scratch {
     std::size_t end_with_zone() const { return end + zone; }
   };
   bool is_packed(std::size_t block) const;
+  bool open_until(std::size_t end);
   void paint(const Block&);
   void inspect(const Block&);
   void give_pages_back(std::size_t begin, std::size_t end);
@@ -61,6 +62,7 @@ class Scratch {
   std::mutex mutex_;
   std::byte* base_;
   std::size_t capacity_, high_water_ = 0, live_ = 0, peak_ = 0;
+  std::size_t open_;  // accesses from here on fault
   bool guarding_ = false, giving_back_ = false;
   std::optional<Overrun> overrun_;
   std::vector<Block> blocks_;  // sorted by position

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -76,6 +78,30 @@ TEST(Scratch, EachBlockTakesTheFirstPlaceThatFits) {
     live[expected] = expected + bytes;
   }
   EXPECT_GT(live.size(), 500u);
+}
+
+bool is_accessible(const std::byte* at) {
+  std::byte copy{};
+  const iovec to{&copy, 1}, from{const_cast<std::byte*>(at), 1};
+  return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1;
+}
+
+TEST_F(ScratchTest, WhatLiesFarBeyondTheLastBlockCannotBeAccessed) {
+  constexpr std::size_t kFar = 8192;
+  std::byte* a = block(100);
+  EXPECT_TRUE(is_accessible(a + 100 + kRedZone - 1));
+  EXPECT_FALSE(is_accessible(a + kFar));
+  std::byte* b = block(20'000);
+  EXPECT_TRUE(is_accessible(b + 20'000 + kRedZone - 1));
+  EXPECT_FALSE(is_accessible(b + 20'000 + kFar));
+  scratch_.release(b);
+  scratch_.guard(true);
+  EXPECT_FALSE(is_accessible(b + kFar)) << "the next call gets none of what was freed";
+  scratch_.poison();
+  EXPECT_EQ(b[kFar], std::byte{0xff});
+  EXPECT_EQ(block(20'000), b);
+  scratch_.guard(false);
+  EXPECT_TRUE(is_accessible(b + kCapacity / 2));
 }
 
 TEST_F(ScratchTest, AWriteBesideALiveBlockIsFoundAndToldOnce) {
