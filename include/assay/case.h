@@ -20,7 +20,7 @@ constexpr bool in_correctness(CaseGroup g) {
 }
 
 inline constexpr std::uint64_t kInstructionLimit = 1'000'000'000;
-inline constexpr std::uint32_t kLastAllocation = 0xffffffff;
+inline constexpr std::uint32_t kEachAllocation = 0xffffffff;
 
 // Ties a time budget to the machine's speed. params["seconds"] becomes `times` the time that the
 // challenge's par needs for the case `of`, measured right before the answer's first such case, but
@@ -58,8 +58,8 @@ struct CaseSpec {
   std::uint64_t instruction_limit = kInstructionLimit;
   // The params are drawn from the run's seed when the case is planned; until then there are none.
   bool drawn = false;
-  // Which of the case's allocations returns NULL. 0: none; kLastAllocation: the last, as counted in
-  // an earlier run. The call must manage without it, or return ASSAY_ENOMEM and leave no trace.
+  // Which of the case's allocations returns NULL. 0: none; kEachAllocation: each in turn, in a run of
+  // its own. The call must manage without it, or return ASSAY_ENOMEM and leave no trace.
   std::uint32_t failing_allocation = 0;
 };
 

@@ -159,21 +159,33 @@ class CorrectnessRun {
       load_failure_ = start_worker(planned);
       if (load_failure_) return not_run(planned, load_failure_->verdict, load_failure_->detail);
     }
-    if (planned.spec->failing_allocation == kLastAllocation) return refuse_last(planned);
+    if (planned.spec->failing_allocation == kEachAllocation) return refuse_each(planned);
     return planned.spec->deterministic ? run_twice(planned) : run_once(planned);
   }
 
   // First runs with no allocation refused: that run must be correct, and counts the allocations.
-  CaseResult refuse_last(PlannedCase planned) {
+  // Then refuses one a run, until one of these runs fails: all of them, or the first ones and the
+  // last if there are very many.
+  CaseResult refuse_each(PlannedCase planned) {
+    constexpr std::uint32_t kMostRefused = 64;
     CaseSpec spec = *planned.spec;
     planned.spec = &spec;
     spec.failing_allocation = 0;
     Trace trace;
     CaseResult result = run_once(planned, &trace);
-    if (result.verdict != Verdict::ok || trace.allocations == 0) return result;
-    spec.failing_allocation =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(trace.allocations, kLastAllocation - 1));
-    return run_once(planned);
+    const auto last =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(trace.allocations, kEachAllocation - 1));
+    for (std::uint32_t i = 1; i <= std::min(last, kMostRefused); ++i) {
+      if (result.verdict != Verdict::ok) return result;
+      if (trace.kept_blocks > 0) {
+        worker_.reset();
+        if (const auto failure = start_worker(planned))
+          return not_run(planned, failure->verdict, failure->detail);
+      }
+      spec.failing_allocation = i < kMostRefused ? i : last;
+      result = run_once(planned, &trace);
+    }
+    return result;
   }
 
   CaseResult run_once(const PlannedCase& planned, Trace* trace = nullptr) {

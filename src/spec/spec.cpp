@@ -53,7 +53,7 @@ CaseSpec case_from_json(const json& j) {
   c.deterministic = j.value("deterministic", false);
   c.time_limit_s = j.value("time_limit_s", 5.0);
   if (const auto refused = j.find("failing_allocation"); refused != j.end()) {
-    c.failing_allocation = refused->is_string() ? kLastAllocation : refused->get<std::uint32_t>();
+    c.failing_allocation = refused->is_string() ? kEachAllocation : refused->get<std::uint32_t>();
   }
   c.uncaught_reason = j.value("uncaught_reason", "");
   c.exclusive = j.value("exclusive", false);

@@ -224,30 +224,62 @@ TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
   EXPECT_EQ(noting.values[0], noting.values[1]);
 }
 
-// Both answers are right and ask for three blocks. The second writes although its third is refused.
-TEST_F(CorrectnessTest, TheLastAllocationIsRefusedInASecondRun) {
+// The answer asks for three blocks, and manages without the first. It is wrong if it writes although
+// one of the others is refused.
+TEST_F(CorrectnessTest, EachAllocationIsRefusedInARunOfItsOwn) {
   spec_.cases = {case_spec("one")};
-  spec_.cases[0].failing_allocation = kLastAllocation;
+  spec_.cases[0].failing_allocation = kEachAllocation;
   std::vector<std::uint32_t> refused;
-  bool writes = false;
+  std::uint32_t writes_at = 0;
   world_.libraries["a"].run_drawn = [&](const CaseSpec& c) {
     refused.push_back(c.failing_allocation);
     Answer answer{.outcome = {.seconds = 0.001, .allocations = 3}};
-    if (c.failing_allocation == 0) return answer;
+    if (c.failing_allocation < 2) return answer;
     answer.outcome.status = ASSAY_ENOMEM;
-    answer.writes = writes;
+    answer.writes = c.failing_allocation == writes_at;
     return answer;
   };
   EXPECT_EQ(checked()[0].verdict, Verdict::ok);
-  EXPECT_THAT(refused, ElementsAre(0, 3));
-  writes = true;
-  EXPECT_EQ(checked()[0].verdict, Verdict::wrong_answer);
-  EXPECT_THAT(checked()[0].detail, HasSubstr("allocation 3 was refused, and y was changed"));
+  EXPECT_THAT(refused, ElementsAre(0, 1, 2, 3));
+  for (writes_at = 2; writes_at <= 3; ++writes_at) {
+    const CaseResult result = checked()[0];
+    EXPECT_EQ(result.verdict, Verdict::wrong_answer);
+    EXPECT_THAT(result.detail,
+                HasSubstr(fmt::format("allocation {} was refused, and y was changed", writes_at)));
+  }
+}
+
+TEST_F(CorrectnessTest, OfVeryManyAllocationsTheFirstAndTheLastAreRefused) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].failing_allocation = kEachAllocation;
+  std::vector<std::uint32_t> refused;
+  world_.libraries["a"].run_drawn = [&](const CaseSpec& c) {
+    refused.push_back(c.failing_allocation);
+    return Answer{.outcome = {.seconds = 0.001, .allocations = 1000}};
+  };
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  ASSERT_EQ(refused.size(), 65u);
+  EXPECT_EQ(refused[63], 63u);
+  EXPECT_EQ(refused[64], 1000u);
+}
+
+TEST_F(CorrectnessTest, WhatARefusedCallKeptIsGoneBeforeTheNext) {
+  spec_.cases = {case_spec("one")};
+  spec_.cases[0].failing_allocation = kEachAllocation;
+  std::int64_t kept = 0;
+  world_.libraries["a"].run_drawn = [&](const CaseSpec&) {
+    return Answer{.outcome = {.seconds = 0.001, .allocations = 2, .kept_blocks = kept}};
+  };
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  EXPECT_EQ(world_.count("load a"), 1);
+  kept = 1;
+  EXPECT_EQ(checked()[0].verdict, Verdict::ok);
+  EXPECT_EQ(world_.count("load a"), 4) << "one more for each run after the first";
 }
 
 TEST_F(CorrectnessTest, WhatAsksForNoMemoryIsRefusedNone) {
   spec_.cases = {case_spec("one")};
-  spec_.cases[0].failing_allocation = kLastAllocation;
+  spec_.cases[0].failing_allocation = kEachAllocation;
   EXPECT_EQ(checked()[0].verdict, Verdict::ok);
   EXPECT_EQ(world_.count("run a one"), 1);
 }

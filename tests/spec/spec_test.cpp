@@ -178,9 +178,9 @@ TEST_F(SpecTest, AFailingAllocationIsForCasesThatExpectSuccess) {
   document_["cases"][0]["failing_allocation"] = 2;
   write(document_.dump());
   EXPECT_EQ(load().cases[0].failing_allocation, 2u);
-  document_["cases"][0]["failing_allocation"] = "last";
+  document_["cases"][0]["failing_allocation"] = "each";
   write(document_.dump());
-  EXPECT_EQ(load().cases[0].failing_allocation, kLastAllocation);
+  EXPECT_EQ(load().cases[0].failing_allocation, kEachAllocation);
   EXPECT_THAT(error_after([](json& j) { j["cases"][0]["expect_status"] = "EINVAL"; }),
               HasSubstr("/cases/0/failing_allocation"));
 }

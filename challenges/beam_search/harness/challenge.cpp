@@ -26,7 +26,7 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   q.eos = wrong.value("eos", s.eos);
   q.alpha = wrong.contains("alpha") ? std::numeric_limits<double>::infinity() : s.alpha;
   q.rank_mode = wrong.value("rank_mode", s.rank_mode);
-  q.keep_finished = s.keep_finished;
+  q.keep_finished = wrong.value("keep_finished", s.keep_finished);
   q.penalty = s.penalty;
   q.min_new = wrong.value("min_new", s.min_new);
   bs_options& o = p.options;

@@ -1,4 +1,4 @@
-// fails: allocation_6_refused
+// fails: each_allocation_refused
 // Attention asks for its scratch entry by entry: when there is none for the second one, the outputs
 // of the first are written already.
 #define kvc_attend naive_attend
