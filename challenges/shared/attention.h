@@ -132,9 +132,9 @@ double visible_pairs(const Problem&);
 //   zero_q       q = 0
 //   constant_k, constant_v   all keys (values) of a head agree
 //   alternating_v   v = +-1e4 by the parity of the key, plus N(0, 1)
-// and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN and key rows
-// `huge_k` to 1e30, in every head. Rows of packed sequences are counted through. `scales` [3] is
-// filled for fp8.
+// and then sets the query rows `nan_q`, key rows `nan_k` and value rows `nan_v` to NaN, the last
+// elements of the value rows `nan_v_end` too, and key rows `huge_k` to 1e30, in every head. Rows of
+// packed sequences are counted through. `scales` [3] is filled for fp8.
 void fill_qkv(const Problem&, std::uint64_t seed, const BufferView& q, const BufferView& k,
               const BufferView& v, const BufferView& scales = {});
 // N(0, sigma^2) into an array with o's shape and strides; fills the gaps too.

@@ -41,6 +41,7 @@ class Inputs {
     spoil("nan_k", k_, p_.sk, p_.Hkv, p_.D, kNan);
     spoil("nan_v", v_, p_.sv, p_.Hkv, p_.Dv, kNan);
     spoil("huge_k", k_, p_.sk, p_.Hkv, p_.D, 1e30f);
+    spoil("nan_v_end", v_, p_.sv, p_.Hkv, p_.Dv, kNan, p_.Dv - 1);
     q_.store();
     k_.store();
     v_.store();
@@ -151,11 +152,11 @@ class Inputs {
   }
 
   void spoil(const char* list, Floats& array, const assay_stride& stride, std::int64_t H,
-             std::int64_t D, float value) {
+             std::int64_t D, float value, std::int64_t from = 0) {
     for (const std::int64_t n : problem_.data.value(list, std::vector<std::int64_t>{})) {
       for (std::int64_t b = 0; b < p_.B; ++b) {
         for (std::int64_t h = 0; h < H; ++h)
-          std::fill_n(row(stride, array.values().data(), b, h, n), D, value);
+          std::fill_n(row(stride, array.values().data(), b, h, n) + from, D - from, value);
       }
     }
   }

@@ -411,11 +411,11 @@ TEST(FlashAttentionBackward, UntouchedOutputsFailEveryCaseThatHasSome) {
 // Except those with NaN somewhere, with two calls, or without batch, heads or width.
 TEST(FlashAttentionBackwardRecorded, TheCasesComeBack) {
   EXPECT_THAT(testing::not_recorded(subject()),
-              ::testing::UnorderedElementsAre("batch0", "bf16_nan", "bias_full", "chained",
-                                              "chained_large_scores", "chained_rows_without_keys",
-                                              "double_call", "f16_nan", "head_dim_0", "hq_0",
-                                              "masked_poison", "nan_dout", "no_heads",
-                                              "unseen_keys", "varlen_cross", "varlen_nan"));
+              ::testing::UnorderedElementsAre(
+                  "alibi_masked_poison", "batch0", "bf16_nan", "bias_full", "chained",
+                  "chained_large_scores", "chained_rows_without_keys", "double_call", "f16_nan",
+                  "head_dim_0", "hq_0", "masked_poison", "masked_poison_of_each_item", "nan_dout",
+                  "no_heads", "unseen_keys", "varlen_cross", "varlen_nan"));
 }
 
 TEST(FlashAttentionBackwardRecorded, ArgumentsThatAreNotLegalOrTooLargeAreNoCase) {
