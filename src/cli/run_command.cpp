@@ -89,8 +89,8 @@ bool is_recorded(const store::RunRecord& run, const CellKey& key, const std::str
          cell.source_hash == source_hash && cell.verdict != Verdict::harness_error;
 }
 
-// Reduces the submissions to those with stale rows on the board; for a resumed run, also keeps
-// those already measured in it. Returns how many stale rows cannot be measured here.
+// Reduces the submissions to those whose rows on the board are not current; for a resumed run, also
+// keeps those already measured in it. Returns how many such rows cannot be measured here.
 std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
                          const std::vector<ChallengeSpec>& specs,
                          std::vector<Submission>& submissions) {
@@ -103,9 +103,10 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
     const auto spec = std::ranges::find(specs, key.challenge, &ChallengeSpec::name);
     if (!c.models.empty() && std::ranges::find(c.models, key.model) == c.models.end()) continue;
     if (c.device != "auto" && c.device != to_string(key.device)) continue;
+    if (spec == specs.end()) continue;
     const std::string on =
         key.device == Device::cuda ? gpu_of(store.board(), key.device) : gpu_named(c.gpu).name;
-    if (spec == specs.end() || !is_stale(row, *spec, on)) continue;
+    if (!is_stale(row, yardstick_of_today(*spec, on))) continue;
     if (is_of_newer_assay(row)) {
       ++newer;
     } else if (key.device == Device::cuda && !c.on_real_gpu()) {
@@ -404,10 +405,10 @@ takes its seed and its choice of submissions from the run.
 
 A result is stale when other rules than today's measured it: an older measurement revision
 of assay, an older spec, or another GPU model. It is marked where it is shown and enters no
-average or rank. --stale measures what is stale again and nothing else; it may be narrowed by
---model, --challenge and --device. Progress goes to stderr, the
-summary to stdout. Afterwards `assay report` writes the rankings, `assay show` explains a
-score.
+average or rank. Results of an older spec still count while a challenge has no others on the
+device. --stale measures again what is not of today, and nothing else; it may be narrowed by
+--model, --challenge and --device. Progress goes to stderr, the summary to stdout. Afterwards
+`assay report` writes the rankings, `assay show` explains a score.
 
 On N machines --shard 1/N to N/N with the same submissions measure all of them, each once:
 parts of about the same cost, by what the board of --costs says. Each has a folder of results
@@ -448,7 +449,7 @@ Examples:
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--stale", c->stale,
-                    "only what is on the board and stale; done when there is none");
+                    "only what is on the board and not of today; done when there is none");
   auto* shard = command->add_option(
       "--shard", c->shard, "I/N: the I-th of N parts, which N machines measure (see below)");
   command

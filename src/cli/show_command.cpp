@@ -78,12 +78,10 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
 }
 
 // The best entry; stale ones rank below all others.
-const BoardRow* best_of(const std::vector<const BoardRow*>& entries, const ChallengeSpec& spec,
-                        const Scoreboard& board) {
+const BoardRow* best_of(const std::vector<const BoardRow*>& entries, const Yardsticks& yardsticks) {
   return *std::max_element(entries.begin(), entries.end(), [&](const auto* a, const auto* b) {
     const auto place = [&](const BoardRow& row) {
-      return std::tuple(!is_stale(row, spec, gpu_of(board, row.key.device)),
-                        row.score.total.value_or(-1));
+      return std::tuple(!is_stale(row, yardsticks.of(row.key)), row.score.total.value_or(-1));
     };
     return place(*a) < place(*b);
   });
@@ -105,13 +103,13 @@ const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const
 }
 
 std::string others(const std::vector<const BoardRow*>& entries, const BoardRow* shown,
-                   const ChallengeSpec& spec, const Scoreboard& board) {
+                   const Yardsticks& yardsticks) {
   std::string text;
   for (const BoardRow* e : entries) {
     if (e == shown) continue;
     text += fmt::format("also measured: attempt {} on {}: {}{}\n", attempt_name(*e),
                         to_string(e->key.device), report::grade_and_total(e->score),
-                        stale_mark(*e, spec, gpu_of(board, e->key.device)));
+                        currency_mark(*e, yardsticks.of(e->key)));
   }
   return text;
 }
@@ -129,8 +127,7 @@ std::string not_part_of_answer(const Context& context, const ShowOptions& o, con
 
 // With --gpu, regrades the evidence.
 int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evidence,
-                  const std::vector<std::string>& stale, const std::string& others,
-                  const ModelInfo& about) {
+                  const std::string& currency, const std::string& others, const ModelInfo& about) {
   BoardEntry& entry = evidence.entry;
   if (!o.json) entry.about = about;  // the current description
   if (!o.gpu.empty()) {
@@ -139,7 +136,7 @@ int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evid
   if (o.json) {
     fmt::print("{}", evidence_text(evidence));
   } else {
-    fmt::print("{}{}", explain(entry, spec, stale), others);
+    fmt::print("{}{}", explain(entry, spec, currency), others);
   }
   return kDone;
 }
@@ -148,25 +145,26 @@ int show(const Context& context, const ShowOptions& o) {
   const ChallengeSpec spec = load_specs(context, {o.challenge}).front();
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   const Scoreboard board = open_board(results);
+  const std::vector<ChallengeSpec> specs = load_specs(context, {});
+  const Yardsticks yardsticks(board, specs);
   const auto rows = entries_for(board, o);
   if (rows.empty()) nothing_measured(context, board, o);
-  BoardRow shown = *(o.attempt.empty() ? best_of(rows, spec, board) : attempt_named(rows, o));
+  BoardRow shown = *(o.attempt.empty() ? best_of(rows, yardsticks) : attempt_named(rows, o));
   const BoardRow* row = &board.entries.at(shown.key);
   if (const auto about = board.models.find(o.model); about != board.models.end())
     shown.about = about->second;
-  const std::vector<ChallengeSpec> specs = load_specs(context, {});
   const std::string beside =
-      others(rows, row, spec, board) +
+      others(rows, row, yardsticks) +
       report::place_among_others(report::make_standings(board, specs, row->key.device), o.model,
                                  o.challenge) +
       report::opinions_text(judge::read_opinions(results, shown.key), shown) +
       not_part_of_answer(context, o, shown.key);
-  const std::vector<std::string> stale = stale_reasons(*row, spec, gpu_of(board, row->key.device));
+  const std::string currency = currency_note(*row, yardsticks.of(row->key));
   const store::FoundEvidence found = store::find_evidence(results, row->evidence);
   if (found.problem.empty()) {
     return show_evidence(o, spec,
-                         parse_evidence(found.text, (results / row->evidence.path).string()), stale,
-                         beside, shown.about);
+                         parse_evidence(found.text, (results / row->evidence.path).string()),
+                         currency, beside, shown.about);
   }
   const std::string remedy = fmt::format(
       "{}\n`{}` measures it again, with evidence", found.problem,
@@ -175,7 +173,7 @@ int show(const Context& context, const ShowOptions& o) {
   fmt::print(
       "{}{}\nThis is what the board knows. Cases, timings and the build are evidence, which is not "
       "here:\n{}.\n",
-      explain(shown, spec, stale), beside, remedy);
+      explain(shown, spec, currency), beside, remedy);
   return kDone;
 }
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "compare/bootstrap.h"
-#include "grade/currency.h"
 #include "grade/grade.h"
 #include "records/lookup.h"
 
@@ -34,17 +33,17 @@ const BoardRow* highest_of(const std::vector<const BoardRow*>& rows) {
   return highest == rows.end() ? nullptr : *highest;
 }
 
-void settle(Cell& cell, const ChallengeSpec& spec, const std::string& gpu) {
+void settle(Cell& cell, const Yardstick& yardstick) {
   std::ranges::stable_sort(cell.attempts, [](const BoardRow* a, const BoardRow* b) {
     return attempt_before(a->key.attempt, b->key.attempt);
   });
-  std::vector<const BoardRow*> current;
+  std::vector<const BoardRow*> comparable;
   for (const BoardRow* row : cell.attempts)
-    (is_stale(*row, spec, gpu) ? cell.stale : current).push_back(row);
-  const bool any_full = std::ranges::any_of(current, [](const BoardRow* row) {
+    (assay::is_stale(*row, yardstick) ? cell.stale : comparable).push_back(row);
+  const bool any_full = std::ranges::any_of(comparable, [](const BoardRow* row) {
     return row->score.total && !is_quick(row->score) && !never_ran(row->score);
   });
-  for (const BoardRow* row : current) {
+  for (const BoardRow* row : comparable) {
     if (counts_among(*row, any_full)) cell.graded.push_back(row);
   }
   std::vector<Estimate> scores;
@@ -110,8 +109,8 @@ bool Cell::is_stale() const {
   return graded.empty() && std::ranges::find(stale, best) != stale.end();
 }
 
-std::string Field::stale_mark(std::size_t challenge, const BoardRow& row) const {
-  return assay::stale_mark(row, *challenges[challenge], gpu);
+std::string Field::currency_mark(std::size_t challenge, const BoardRow& row) const {
+  return assay::currency_mark(row, yardsticks[challenge]);
 }
 
 const Player* Field::find(const std::string& model) const {
@@ -123,11 +122,13 @@ Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& spec
   Field field;
   field.device = device;
   field.gpu = gpu_of(board, device);
+  const Yardsticks yardsticks(board, specs);
   std::map<std::string, std::size_t> columns;
   for (const ChallengeSpec& spec : specs) {
     columns[spec.name] = field.challenges.size();
     field.challenges.push_back(&spec);
     field.gaps.push_back(device_gap(spec, device));
+    field.yardsticks.push_back(yardsticks.of(device, spec.name));
   }
   // The board is sorted by model.
   for (const auto& [key, row] : board.entries) {
@@ -138,7 +139,7 @@ Field make_field(const Scoreboard& board, const std::vector<ChallengeSpec>& spec
     field.players.back().cells[column->second].attempts.push_back(&row);
   }
   for (Player& player : field.players) {
-    for (std::size_t c = 0; c < specs.size(); ++c) settle(player.cells[c], specs[c], field.gpu);
+    for (std::size_t c = 0; c < specs.size(); ++c) settle(player.cells[c], field.yardsticks[c]);
   }
   return field;
 }

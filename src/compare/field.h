@@ -11,6 +11,7 @@
 
 #include "assay/case.h"
 #include "assay/results.h"
+#include "grade/currency.h"
 #include "grade/partial.h"
 #include "measure/statistics.h"
 
@@ -25,7 +26,7 @@ std::optional<By> by_from(const std::string&);
 // A model's attempts at one challenge.
 struct Cell {
   std::vector<const BoardRow*> attempts;  // all on the board, by number
-  // Attempts that count: current, with a finite total; quick ones only if there is no full one.
+  // Attempts that count: not stale, with a finite total; quick ones only if there is no full one.
   std::vector<const BoardRow*> graded;
   std::vector<const BoardRow*> stale;  // see grade/currency.h; shown, never counted
   // The attempt that tables show: the highest of `graded` (the first of equals), else the highest
@@ -56,11 +57,12 @@ struct Field {
   std::vector<const ChallengeSpec*> challenges;  // in the order given
   std::vector<DeviceGap> gaps;                   // for each challenge on this device
   std::vector<Player> players;                   // by name; only models with an attempt here
-  std::string gpu;                               // the board's GPU, see grade/currency.h
+  std::vector<Yardstick> yardsticks;             // for each challenge, see grade/currency.h
+  std::string gpu;                               // the board's, see grade/currency.h
 
   bool is_partial(std::size_t challenge) const { return gaps[challenge].partial; }
-  // " (stale: older spec)" for a row of that challenge; "" if it is current.
-  std::string stale_mark(std::size_t challenge, const BoardRow&) const;
+  // For a row of that challenge, see grade/currency.h.
+  std::string currency_mark(std::size_t challenge, const BoardRow&) const;
   const Player* find(const std::string& model) const;  // null if it has no attempt here
 };
 
@@ -79,8 +81,8 @@ bool attempt_before(const std::string& a, const std::string& b);
 // interval, even if the board's data is not. REQUIRES a finite total.
 Estimate score_of(const BoardRow&);
 
-// Whether a model's score at a challenge compares with others: a full, current total at a challenge
-// that the device grades as a whole.
+// Whether a model's score at a challenge compares with others: a full total that counts, at a
+// challenge that the device grades as a whole.
 bool takes_part(const Field&, const Player&, std::size_t challenge);
 
 // Every case that the spec requires passed.

@@ -79,6 +79,7 @@ TrapFigure::Use TrapFigure::use() const {
 std::vector<TrapFigure> trap_figures(const Field& field) {
   std::vector<TrapFigure> figures;
   for (std::size_t i = 0; i < field.challenges.size(); ++i) {
+    if (field.yardsticks[i].is_dated) continue;
     const auto all = fallen_of(field, i);
     if (all.empty()) continue;
     for (const CaseSpec& c : spec_for(field.device, *field.challenges[i]).cases) {
@@ -93,9 +94,11 @@ std::vector<TrapFigure> trap_figures(const Field& field) {
 std::size_t uncounted_answers(const Field& field) {
   std::size_t count = 0;
   for (const Player& player : field.players) {
-    for (const Cell& cell : player.cells) {
+    for (std::size_t i = 0; i < player.cells.size(); ++i) {
+      const Cell& cell = player.cells[i];
       count += cell.stale.size();
-      for (const BoardRow* row : cell.graded) count += row->failed ? 0 : 1;
+      for (const BoardRow* row : cell.graded)
+        count += field.yardsticks[i].is_dated || !row->failed ? 1 : 0;
     }
   }
   return count;

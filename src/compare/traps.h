@@ -37,11 +37,11 @@ struct TrapFigure {
 
 // Figures for every trap case of the field's challenges on its device, except drawn ones; those
 // that separate most come first. Only submissions that ran all cases of the current spec count: not
-// quick, stale or unbuilt ones.
+// quick, stale, dated or unbuilt ones.
 std::vector<TrapFigure> trap_figures(const Field&);
 
 // How many of a field's submissions could not be counted because their board keeps no failed cases,
-// or because they are stale.
+// or because they were measured by other rules than today's.
 std::size_t uncounted_answers(const Field&);
 
 }  // namespace assay::compare

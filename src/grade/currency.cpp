@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include "grade/gpu.h"
 
@@ -22,6 +22,23 @@ std::string joined(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
+}
+
+constexpr const char* kMeasuresAgain = "`assay run --stale` measures {} again";
+
+// Whether rows of that challenge and device count that were measured against an older spec: if all
+// rows that are not stale for other reasons share it. Returns that spec's hash, else "".
+std::string older_spec_of_all(const Scoreboard& board, const Yardstick& today, Device device,
+                              const std::string& challenge) {
+  std::set<std::string> hashes;
+  for (const auto& [key, row] : board.entries) {
+    if (key.device != device || key.challenge != challenge) continue;
+    Yardstick own = today;
+    own.spec_hash = row.spec_hash;
+    if (row.spec_hash == today.spec_hash) return "";
+    if (!is_stale(row, own)) hashes.insert(row.spec_hash);
+  }
+  return hashes.size() == 1 ? *hashes.begin() : "";
 }
 
 }  // namespace
@@ -45,31 +62,65 @@ std::string gpu_of(const Scoreboard& board, Device device) {
   return most;
 }
 
-std::vector<std::string> stale_reasons(const BoardRow& row, const ChallengeSpec& spec,
-                                       const std::string& gpu) {
+Yardstick yardstick_of_today(const ChallengeSpec& spec, std::string gpu) {
+  return {.gpu = std::move(gpu), .spec_hash = spec.hash};
+}
+
+Yardsticks::Yardsticks(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
+  for (const Device device : kDevices) {
+    const std::string gpu = gpu_of(board, device);
+    for (const ChallengeSpec& spec : specs) {
+      Yardstick yardstick = yardstick_of_today(spec, gpu);
+      const std::string older = older_spec_of_all(board, yardstick, device, spec.name);
+      if (!older.empty()) {
+        yardstick.spec_hash = older;
+        yardstick.is_dated = true;
+      }
+      all_.emplace(std::pair(device, spec.name), std::move(yardstick));
+    }
+  }
+}
+
+std::vector<std::string> stale_reasons(const BoardRow& row, const Yardstick& yardstick) {
   std::vector<std::string> reasons;
   if (row.revision < oldest_comparable(row.key.device))
     reasons.emplace_back("older measurement revision");
   if (row.revision > kMeasurementRevision) reasons.emplace_back("newer measurement revision");
-  if (row.spec_hash != spec.hash) reasons.emplace_back("older spec");
+  if (row.spec_hash != yardstick.spec_hash) reasons.emplace_back("older spec");
   // Rows from before revisions existed do not record their data sheet's hash, only its name.
   const bool known = row.revision > 0 || !row.score.gpu_sheet.empty();
   const bool modelled = !row.score.modelled_on.empty();
-  if (modelled && (row.score.modelled_on != gpu ||
+  if (modelled && (row.score.modelled_on != yardstick.gpu ||
                    (known && row.score.gpu_sheet != sheet_of_today(row.score.modelled_on)))) {
     reasons.emplace_back("another GPU model");
   }
-  if (row.key.device == Device::cuda && gpu_of(row) != gpu) reasons.emplace_back("another GPU");
+  if (row.key.device == Device::cuda && gpu_of(row) != yardstick.gpu)
+    reasons.emplace_back("another GPU");
   return reasons;
 }
 
-bool is_stale(const BoardRow& row, const ChallengeSpec& spec, const std::string& gpu) {
-  return !stale_reasons(row, spec, gpu).empty();
+bool is_stale(const BoardRow& row, const Yardstick& yardstick) {
+  return !stale_reasons(row, yardstick).empty();
 }
 
-std::string stale_mark(const BoardRow& row, const ChallengeSpec& spec, const std::string& gpu) {
-  const auto reasons = stale_reasons(row, spec, gpu);
+bool is_dated(const BoardRow& row, const Yardstick& yardstick) {
+  return yardstick.is_dated && !is_stale(row, yardstick);
+}
+
+std::string currency_mark(const BoardRow& row, const Yardstick& yardstick) {
+  if (is_dated(row, yardstick)) return " (older spec)";
+  const auto reasons = stale_reasons(row, yardstick);
   return reasons.empty() ? "" : " (stale: " + joined(reasons) + ")";
+}
+
+std::string currency_note(const BoardRow& row, const Yardstick& yardstick) {
+  const std::string again = "; " + fmt::format(kMeasuresAgain, "it");
+  if (is_dated(row, yardstick))
+    return "measured against an older spec, like all that it is compared with" + again;
+  const auto reasons = stale_reasons(row, yardstick);
+  if (reasons.empty()) return "";
+  return "stale, and compared with nothing: " + joined(reasons) +
+         (is_of_newer_assay(row) ? "" : again);
 }
 
 bool is_of_newer_assay(const BoardRow& row) { return row.revision > kMeasurementRevision; }
@@ -87,14 +138,14 @@ std::string why_apart(const BoardRow& a, const BoardRow& b, bool across_specs) {
 
 StaleCount count_stale(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
   StaleCount count;
-  std::map<Device, std::string> gpus;
-  for (const Device device : kDevices) gpus[device] = gpu_of(board, device);
+  const Yardsticks yardsticks(board, specs);
   std::map<std::string, std::size_t> uses;
   for (const auto& [key, row] : board.entries) {
-    const auto spec = std::ranges::find(specs, key.challenge, &ChallengeSpec::name);
-    if (spec == specs.end()) continue;
+    if (std::ranges::find(specs, key.challenge, &ChallengeSpec::name) == specs.end()) continue;
+    const Yardstick& yardstick = yardsticks.of(key);
     ++count.rows;
-    const auto reasons = stale_reasons(row, *spec, gpus[key.device]);
+    count.dated += is_dated(row, yardstick) ? 1 : 0;
+    const auto reasons = stale_reasons(row, yardstick);
     if (reasons.empty()) continue;
     ++count.stale;
     count.newer += is_of_newer_assay(row) ? 1 : 0;
@@ -107,18 +158,27 @@ StaleCount count_stale(const Scoreboard& board, const std::vector<ChallengeSpec>
 }
 
 std::string stale_text(const StaleCount& count) {
-  if (count.stale == 0) return "";
-  const bool one = count.stale == 1;
-  std::string text = fmt::format(
-      "{} of {} results {} stale ({}): {} marked, and {} no average, rank or comparison.",
-      count.stale, count.rows, one ? "is" : "are", count.why, one ? "it is" : "they are",
-      one ? "enters" : "enter");
-  if (count.newer < count.stale)
-    text += " `assay run --stale` measures " + std::string(one ? "it" : "them") + " again.";
-  if (count.newer > 0) {
-    text += fmt::format(" {} of a newer assay: only that one can say what {} worth.",
-                        count.newer == 1 ? "1 is" : fmt::format("{} are", count.newer),
-                        count.newer == 1 ? "it is" : "they are");
+  std::string text;
+  if (count.stale > 0) {
+    const bool one = count.stale == 1;
+    text = fmt::format(
+        "{} of {} results {} stale ({}): {} marked, and {} no average, rank or comparison.",
+        count.stale, count.rows, one ? "is" : "are", count.why, one ? "it is" : "they are",
+        one ? "enters" : "enter");
+    if (count.newer < count.stale)
+      text += " " + fmt::format(kMeasuresAgain, one ? "it" : "them") + ".";
+    if (count.newer > 0) {
+      text += fmt::format(" {} of a newer assay: only that one can say what {} worth.",
+                          count.newer == 1 ? "1 is" : fmt::format("{} are", count.newer),
+                          count.newer == 1 ? "it is" : "they are");
+    }
+  }
+  if (count.dated > 0) {
+    const bool one = count.dated == 1;
+    text +=
+        fmt::format("{}{} of {} results {} of an older spec, like all that {} compared with; {}.",
+                    text.empty() ? "" : " ", count.dated, count.rows, one ? "is" : "are",
+                    one ? "it is" : "they are", fmt::format(kMeasuresAgain, one ? "it" : "them"));
   }
   return text;
 }

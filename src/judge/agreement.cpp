@@ -16,9 +16,7 @@ namespace {
 class Viewer {
  public:
   Viewer(const Scoreboard& board, const std::vector<ChallengeSpec>& specs)
-      : board_(board), specs_(specs) {
-    for (const Device device : kDevices) gpus_[device] = gpu_of(board, device);
-  }
+      : board_(board), specs_(specs), yardsticks_(board, specs) {}
 
   JudgeView view_of(const std::vector<const Opinion*>& opinions) const {
     JudgeView view;
@@ -40,7 +38,7 @@ class Viewer {
   bool has_full_score(const BoardRow& row) const {
     const ChallengeSpec* spec = spec_of(row);
     return spec != nullptr && row.score.total && std::isfinite(*row.score.total) &&
-           !is_quick(row.score) && !is_stale(row, *spec, gpus_.at(row.key.device));
+           !is_quick(row.score) && !is_stale(row, yardsticks_.of(row.key));
   }
 
   bool is_whole(const BoardRow& row) const {
@@ -99,7 +97,7 @@ class Viewer {
 
   const Scoreboard& board_;
   const std::vector<ChallengeSpec>& specs_;
-  std::map<Device, std::string> gpus_;
+  Yardsticks yardsticks_;
 };
 
 }  // namespace

@@ -71,7 +71,8 @@ std::string attempts_text(const Cell& cell) {
 
 // The score, with warnings that a reader needs before comparing it.
 std::string score_text(const compare::Field& field, std::size_t c, const Cell& cell, By by) {
-  if (cell.is_stale()) return grade_and_total(cell.best->score) + field.stale_mark(c, *cell.best);
+  if (cell.is_stale())
+    return grade_and_total(cell.best->score) + field.currency_mark(c, *cell.best);
   if (cell.count() == 0) return kNotRun;
   const Estimate e = cell.figure(by);
   return fmt::format("{} {}{}", letter(e.value), with_interval(e.value, e.interval),
@@ -446,10 +447,10 @@ void add_traps(Page& page, const compare::Field& field, int level) {
       "difference of the shares of their answers that fell. A trap that catches half of the models "
       "separates best.");
   if (const std::size_t uncounted = compare::uncounted_answers(field); uncounted > 0) {
-    page.paragraph(
-        fmt::format("{} answers are not counted: they are stale, or their board keeps no failed "
-                    "cases.",
-                    uncounted));
+    page.paragraph(fmt::format(
+        "{} answers are not counted: they were measured by other rules than today's, or "
+        "their board keeps no failed cases.",
+        uncounted));
   }
   page.table({"Challenge", "Trap", "Catches", "Fell", "Share of models (95 %)", "Separates", "Who"},
              "lllrrll", trap_rows(traps, true));

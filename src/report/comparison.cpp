@@ -34,7 +34,8 @@ std::string signed_interval(const Estimate& e) {
 std::string figure_text(const Field& field, const Player& player, std::size_t c, compare::By by) {
   const compare::Cell& cell = player.cells[c];
   if (cell.attempts.empty()) return "–";
-  if (cell.is_stale()) return grade_and_total(cell.best->score) + field.stale_mark(c, *cell.best);
+  if (cell.is_stale())
+    return grade_and_total(cell.best->score) + field.currency_mark(c, *cell.best);
   if (cell.count() == 0) return kNotRun;
   const Estimate e = cell.figure(by);
   std::string text = fmt::format("{} {}", letter(e.value), with_interval(e.value, e.interval));

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "grade/board_row.h"
-#include "grade/currency.h"
 #include "grade/partial.h"
 #include "measure/statistics.h"
 #include "records/floor.h"
@@ -40,8 +38,7 @@ std::string heading(const BoardRow& e, const ChallengeSpec& spec) {
   return text + "  verdict   " + verdict(e.score.verdict) + "\n";
 }
 
-std::string score_lines(const BoardRow& e, const ChallengeSpec& spec,
-                        const std::vector<std::string>& stale) {
+std::string score_lines(const BoardRow& e, const ChallengeSpec& spec, const std::string& currency) {
   const Score& s = e.score;
   std::string text = "  score     " + (s.letter.empty() ? "" : s.letter + " ") + total(s);
   if (s.capped) text += ", at most 59 because a core case failed";
@@ -52,11 +49,7 @@ std::string score_lines(const BoardRow& e, const ChallengeSpec& spec,
     text += "  note      partial, enters no average: not graded on this device: " + missing + "\n";
   }
   for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
-  if (!stale.empty()) {
-    text +=
-        fmt::format("  note      stale, and compared with nothing: {}{}\n", fmt::join(stale, ", "),
-                    is_of_newer_assay(e) ? "" : "; `assay run --stale` measures it again");
-  }
+  if (!currency.empty()) text += "  note      " + currency + "\n";
   text += "  reason    " + one_line(e.reason) + "\n";
   if (const std::string facts = model_facts(e.about); !facts.empty())
     text += "  model     " + facts + "\n";
@@ -295,19 +288,17 @@ std::string measuring_command(const CellKey& key) {
                               quoted(key.challenge), to_string(key.device)));
 }
 
-std::string explain(const BoardEntry& e, const ChallengeSpec& spec,
-                    const std::vector<std::string>& stale) {
+std::string explain(const BoardEntry& e, const ChallengeSpec& spec, const std::string& currency) {
   const BoardRow row = board_row(e, {});
-  return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(e.score) +
+  return heading(row, spec) + score_lines(row, spec, currency) + dimension_table(e.score) +
          build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
          skipped_cases(e.cell) + failed_tests(e.cell) + house_faults(e.cell) +
          (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) +
          code_section(e.cell) + provenance(row);
 }
 
-std::string explain(const BoardRow& row, const ChallengeSpec& spec,
-                    const std::vector<std::string>& stale) {
-  return heading(row, spec) + score_lines(row, spec, stale) + dimension_table(row.score) +
+std::string explain(const BoardRow& row, const ChallengeSpec& spec, const std::string& currency) {
+  return heading(row, spec) + score_lines(row, spec, currency) + dimension_table(row.score) +
          provenance(row);
 }
 

@@ -56,7 +56,8 @@ constexpr const char* kMethod =
 checked against fp64 references, and timed beside the challenge's own naive and par implementations.
 Intervals come from a bootstrap of paired timings. 'not run' means that nothing was measured, and is
 never a zero; – means that there is no submission; (quick) is the score of a part of the cases;
-(stale) says that other rules than today's measured it, and which.
+(stale) says that other rules than today's measured it, and which; (older spec) that the challenge's
+spec has changed since, but that all results it is compared with are of the same older one.
 )";
 
 // What a reader must know before comparing a cell with others.
@@ -69,7 +70,7 @@ std::string remarks(const compare::Field& field, std::size_t column, const Board
 
 // Without the reasons, which are in the challenge's table.
 std::string short_stale_mark(const compare::Field& field, std::size_t column, const BoardRow& e) {
-  return field.stale_mark(column, e).empty() ? "" : " (stale)";
+  return is_stale(e, field.yardsticks[column]) ? " (stale)" : "";
 }
 
 // Remarks on an average: those that apply to any score in it.
@@ -227,7 +228,7 @@ std::vector<std::string> challenge_row(const compare::Field& field, std::size_t 
   const Score& s = e.score;
   return {markdown_text(e.key.model),
           (s.total ? s.letter + " " : "") + total(s) + remarks(field, column, e) +
-              field.stale_mark(column, e),
+              field.currency_mark(column, e),
           dimension_points(s, "correctness"),
           speed_against_par(s),
           short_verdict(s.verdict),

@@ -154,7 +154,7 @@ std::vector<FlatRow> attempt_rows(const compare::Field& field, const CodeOf& cod
       const compare::Cell& cell = player.cells[c];
       for (const BoardRow* r : cell.attempts) {
         const bool counted = std::ranges::find(cell.graded, r) != cell.graded.end();
-        const auto reasons = stale_reasons(*r, *field.challenges[c], field.gpu);
+        const auto reasons = stale_reasons(*r, field.yardsticks[c]);
         rows.push_back(attempt_row(*r, field.is_partial(c), counted,
                                    fmt::format("{}", fmt::join(reasons, ", "))));
         add_code(rows.back(), code_of(*r));

@@ -15,12 +15,10 @@ std::string summary(const std::vector<BoardEntry>&, const std::vector<ChallengeS
 
 // Everything that led to a score: dimensions, failed cases and how to replay each, timings, build.
 // For an answer without a model's name, which is not in the submissions folder, omits everything
-// that needs one. `stale`: what is out of date in its row on a board, see grade/currency.h.
-std::string explain(const BoardEntry&, const ChallengeSpec&,
-                    const std::vector<std::string>& stale = {});
+// that needs one. `currency`: currency_note() of its row on a board, see grade/currency.h.
+std::string explain(const BoardEntry&, const ChallengeSpec&, const std::string& currency = "");
 // The parts that the board alone knows.
-std::string explain(const BoardRow&, const ChallengeSpec&,
-                    const std::vector<std::string>& stale = {});
+std::string explain(const BoardRow&, const ChallengeSpec&, const std::string& currency = "");
 
 // One failed case: its verdict, its shape, the first mismatch, the error beside its bound. If
 // `replay` is given, it is a command that replays the case, and the seed is shown too.

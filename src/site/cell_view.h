@@ -9,6 +9,7 @@
 
 #include "assay/challenge.h"
 #include "assay/results.h"
+#include "grade/currency.h"
 #include "submission/submission.h"
 
 namespace assay::site {
@@ -23,8 +24,7 @@ struct CellView {
   std::optional<CellResult> evidence;   // all measurements
   std::string evidence_problem;         // why the evidence is absent
   const ModelInfo* about = nullptr;     // what is said of the model; null if nothing
-  std::string stale;                    // why it is stale, see grade/currency.h; "" if it is
-                                        // current
+  Yardstick yardstick;                  // of its column on the board
   std::vector<SourceFile> sources;      // of the measured answer
   std::string sources_problem;          // why there are none
   std::size_t source_bytes = 0;         // the most that is shown of them

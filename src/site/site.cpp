@@ -168,11 +168,10 @@ using Group = std::pair<std::string, std::string>;  // model and challenge
 class SiteWriter {
  public:
   SiteWriter(const SiteInputs& in, const fs::path& site)
-      : in_(in), workshop_(site), submissions_(in.submissions) {
+      : in_(in), workshop_(site), submissions_(in.submissions), yardsticks_(*in.board, *in.specs) {
     for (const ChallengeSpec& spec : *in.specs) {
       for (const Device device : kDevices) specs_[{spec.name, device}] = spec_for(device, spec);
     }
-    for (const Device device : kDevices) gpus_[device] = gpu_of(*in.board, device);
     take_rows();
   }
 
@@ -228,7 +227,7 @@ class SiteWriter {
     CellView v;
     v.row = &row;
     v.spec = &specs_.at({key.challenge, key.device});
-    v.stale = fmt::format("{}", fmt::join(stale_reasons(row, *v.spec, gpus_.at(key.device)), ", "));
+    v.yardstick = yardsticks_.of(key);
     v.others = groups_.at({key.model, key.challenge});
     v.least = &in_.least;
     v.brief = rows_.size() > kMostDetailedCells;
@@ -293,7 +292,7 @@ class SiteWriter {
   Workshop workshop_;
   SubmissionFolders submissions_;
   std::map<std::pair<std::string, Device>, ChallengeSpec> specs_;
-  std::map<Device, std::string> gpus_;  // the GPU of the board's rows
+  Yardsticks yardsticks_;
   std::vector<const BoardRow*> rows_;
   std::map<Group, std::vector<const BoardRow*>> groups_;
   SiteReport report_;

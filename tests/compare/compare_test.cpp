@@ -173,9 +173,20 @@ TEST(Field, StaleAttemptsAreShownAndNotCounted) {
   EXPECT_EQ(old.count(), 0u);
   EXPECT_TRUE(old.is_stale());
   EXPECT_EQ(old.best->key.attempt, "2");
-  EXPECT_EQ(field.stale_mark(0, *mixed.best), "");
-  EXPECT_EQ(field.stale_mark(1, *old.best), " (stale: older measurement revision)");
+  EXPECT_EQ(field.currency_mark(0, *mixed.best), "");
+  EXPECT_EQ(field.currency_mark(1, *old.best), " (stale: older measurement revision)");
   EXPECT_EQ(games_of(field, {0, 1}, By::mean).size(), 1u);
+}
+
+TEST(Field, DatedAttemptsCountAmongEachOther) {
+  Scoreboard board = given_board({{"a", 0, "", 90}, {"b", 0, "", 70}});
+  for (auto& [key, row] : board.entries) row.spec_hash = "older";
+  const Field field = field_of(board);
+  EXPECT_EQ(field.find("a")->cells[0].count(), 1u);
+  EXPECT_EQ(field.currency_mark(0, board.entries.begin()->second), " (older spec)");
+  EXPECT_EQ(games_of(field, {0, 1}, By::mean).size(), 1u);
+  EXPECT_THAT(trap_figures(field), IsEmpty()) << "today's traps were not run";
+  EXPECT_EQ(uncounted_answers(field), 2u);
 }
 
 TEST(Pairs, FactsNameWhatDecided) {

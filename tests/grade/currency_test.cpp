@@ -30,15 +30,20 @@ BoardRow row_of_today(Device device = Device::cpu) {
   return row;
 }
 
+Yardstick yardstick(const std::string& on = kH200) {
+  return yardstick_of_today(three_specs()[0], on);
+}
+
 std::vector<std::string> reasons(const BoardRow& row, const std::string& on = kH200) {
-  return stale_reasons(row, three_specs()[0], on);
+  return stale_reasons(row, yardstick(on));
 }
 
 TEST(Currency, ARowOfTodayIsCurrent) {
   EXPECT_THAT(reasons(row_of_today()), IsEmpty());
   EXPECT_THAT(reasons(row_of_today(Device::sim)), IsEmpty());
   EXPECT_THAT(reasons(row_of_today(Device::cuda)), IsEmpty());
-  EXPECT_EQ(stale_mark(row_of_today(), three_specs()[0], kH200), "");
+  EXPECT_EQ(currency_mark(row_of_today(), yardstick()), "");
+  EXPECT_EQ(currency_note(row_of_today(), yardstick()), "");
 }
 
 TEST(Currency, EachReasonIsNamed) {
@@ -49,11 +54,16 @@ TEST(Currency, EachReasonIsNamed) {
   row.revision = kMeasurementRevision + 1;
   EXPECT_THAT(reasons(row), ElementsAre("newer measurement revision"));
   EXPECT_TRUE(is_of_newer_assay(row));
+  EXPECT_EQ(currency_note(row, yardstick()),
+            "stale, and compared with nothing: newer measurement revision");
   row = row_of_today(Device::sim);
   row.spec_hash = "older";
   row.score.gpu_sheet = "older";
   EXPECT_THAT(reasons(row), ElementsAre("older spec", "another GPU model"));
-  EXPECT_EQ(stale_mark(row, three_specs()[0], kH200), " (stale: older spec, another GPU model)");
+  EXPECT_EQ(currency_mark(row, yardstick()), " (stale: older spec, another GPU model)");
+  EXPECT_EQ(currency_note(row, yardstick()),
+            "stale, and compared with nothing: older spec, another GPU model; `assay run --stale` "
+            "measures it again");
 }
 
 TEST(Currency, ARevisionThatChangedNothingForADeviceLeavesItsRowsCurrent) {
@@ -116,6 +126,77 @@ TEST(Currency, RowsOfAnotherRealGpuEnterNothing) {
   EXPECT_THAT(reasons(row), ElementsAre("another GPU")) << "it does not know its own";
   row.key.device = Device::cpu;
   EXPECT_THAT(reasons(row), IsEmpty());
+}
+
+// A board of two challenges, on which a challenge's rows are of the specs given.
+Scoreboard board_of_specs(const std::vector<std::string>& of_first) {
+  Scoreboard board =
+      given_board({{"a", 0, "", 1}, {"b", 0, "", 1}, {"c", 0, "", 1}, {"a", 1, "", 1}});
+  std::size_t i = 0;
+  for (auto& [key, row] : board.entries) {
+    if (key.challenge == "first") row.spec_hash = of_first[i++];
+  }
+  return board;
+}
+
+std::vector<std::string> marks_of_first(const Scoreboard& board) {
+  const Yardsticks yardsticks(board, three_specs());
+  std::vector<std::string> marks;
+  for (const auto& [key, row] : board.entries) {
+    if (key.challenge == "first") marks.push_back(currency_mark(row, yardsticks.of(key)));
+  }
+  return marks;
+}
+
+TEST(Currency, RowsThatAllShareAnOlderSpecCompareWithOneAnother) {
+  const std::string today = three_specs()[0].hash;
+  const std::string dated = " (older spec)", stale = " (stale: older spec)";
+  EXPECT_THAT(marks_of_first(board_of_specs({today, today, today})), ElementsAre("", "", ""));
+  EXPECT_THAT(marks_of_first(board_of_specs({"old", "old", "old"})),
+              ElementsAre(dated, dated, dated));
+  EXPECT_THAT(marks_of_first(board_of_specs({"old", "old", "older"})),
+              ElementsAre(stale, stale, stale));
+  EXPECT_THAT(marks_of_first(board_of_specs({"old", today, "old"})), ElementsAre(stale, "", stale));
+}
+
+TEST(Currency, RowsThatAreStaleForOtherReasonsDoNotMakeTheRestStale) {
+  Scoreboard board = board_of_specs({"old", "old", "older"});
+  board.entries.rbegin()->second.revision = 0;
+  EXPECT_THAT(marks_of_first(board),
+              ElementsAre(" (older spec)", " (older spec)",
+                          " (stale: older measurement revision, older spec)"));
+  // Today's spec applies as soon as any row is of it.
+  board.entries.rbegin()->second.spec_hash = three_specs()[0].hash;
+  EXPECT_THAT(marks_of_first(board), ElementsAre(" (stale: older spec)", " (stale: older spec)",
+                                                 " (stale: older measurement revision)"));
+}
+
+TEST(Currency, OtherChallengesAndDevicesDoNotMatter) {
+  Scoreboard board = board_of_specs({"old", "old", "old"});
+  for (const auto& [key, row] : given_board({{"a", 0, "", 1}}, Device::sim).entries)
+    board.entries.emplace(key, row);
+  const Yardsticks yardsticks(board, three_specs());
+  EXPECT_TRUE(yardsticks.of(Device::cpu, "first").is_dated);
+  EXPECT_FALSE(yardsticks.of(Device::sim, "first").is_dated);
+  EXPECT_FALSE(yardsticks.of(Device::cpu, "second").is_dated);
+  EXPECT_FALSE(yardsticks.of(Device::cpu, "third").is_dated) << "it has no rows";
+  EXPECT_TRUE(is_stale(board.entries.begin()->second, yardstick()))
+      << "on no particular board, older specs are stale";
+}
+
+TEST(Currency, TheReaderIsToldOfDatedRows) {
+  const Scoreboard board = board_of_specs({"old", "old", "old"});
+  const StaleCount count = count_stale(board, three_specs());
+  EXPECT_EQ(count.dated, 3u);
+  EXPECT_EQ(count.stale, 0u);
+  EXPECT_EQ(stale_text(count),
+            "3 of 4 results are of an older spec, like all that they are compared with; `assay run "
+            "--stale` measures them again.");
+  const Yardsticks yardsticks(board, three_specs());
+  const auto& [key, row] = *board.entries.begin();
+  EXPECT_EQ(currency_note(row, yardsticks.of(key)),
+            "measured against an older spec, like all that it is compared with; `assay run "
+            "--stale` measures it again");
 }
 
 TEST(Currency, EveryDataSheetHasAHashOfItsOwn) {

@@ -115,8 +115,8 @@ TEST(Explain, WhatIsStaleIsSaidWithItsReasons) {
   const ChallengeSpec spec = testing::sample_spec();
   const CellResult cell = testing::sample_cell(spec);
   EXPECT_THAT(explained(cell), Not(HasSubstr("stale")));
-  const std::string text = explain(graded_entry(spec, cell), spec, {"older spec"});
-  EXPECT_THAT(text, HasSubstr("stale, and compared with nothing: older spec; `assay run --stale`"));
+  const std::string text = explain(graded_entry(spec, cell), spec, "stale, for a reason");
+  EXPECT_THAT(text, HasSubstr("  note      stale, for a reason\n"));
 }
 
 TEST(SpeedAgainstPar, OnASimulatedGpuTheFloorStandsInWhereThereIsNoPar) {

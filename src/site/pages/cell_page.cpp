@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "grade/currency.h"
@@ -40,9 +41,9 @@ void add_notes(Html& html, const CellView& v) {
   html.raw("<ul class=notes>");
   if (s.capped) html.raw("<li>At most 59 because a core case failed.");
   for (const Note& flag : s.flags) html.raw("<li>").text(clipped(flag.text, kLongestDetail));
-  if (!v.stale.empty()) {
-    html.raw("<li>Stale, and compared with nothing: ").text(v.stale).raw(".");
-    if (!is_of_newer_assay(*v.row)) html.raw(" <code>assay run --stale</code> measures it again.");
+  if (std::string note = currency_note(*v.row, v.yardstick); !note.empty()) {
+    note.front() = static_cast<char>(std::toupper(note.front()));
+    html.raw("<li>").text(note).raw(".");
   }
   if (!s.modelled_on.empty()) {
     html.raw("<li>Ran on the simulated GPU: its speed is modelled as on ")

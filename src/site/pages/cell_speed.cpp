@@ -165,7 +165,7 @@ std::optional<Roof> roof_of(const CellView& v) {
 
 std::optional<LeastWork> least_of(const CellView& v, const CaseResult& r) {
   if (v.row->key.device != Device::cpu) return least_work(r.metrics);
-  if (v.least == nullptr || !v.stale.empty()) return std::nullopt;
+  if (v.least == nullptr || v.row->spec_hash != v.spec->hash) return std::nullopt;
   const auto at = v.least->find({v.row->key.challenge, r.name});
   return at == v.least->end() ? std::nullopt : std::optional(at->second);
 }

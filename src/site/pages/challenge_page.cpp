@@ -70,7 +70,7 @@ void add_answers(Html& html, const compare::Field& field, std::size_t challenge,
     }
     begin_answer_row(html, path, a);
     html.raw("<td class=g>").add(strip(axis, marks));
-    number_cell(html, report::total(s) + field.stale_mark(challenge, *a.cell->best));
+    number_cell(html, report::total(s) + field.currency_mark(challenge, *a.cell->best));
     number_cell(html,
                 a.cell->count() < 2
                     ? ""

@@ -98,7 +98,7 @@ void add_challenges(Html& html, const DeviceView& d, const report::Standing& s,
       marks.push_back({Mark::Shape::dot, *score.total, 0, 0});
     }
     html.raw("<td class=g>").add(strip(axis, marks));
-    number_cell(html, report::total(score) + d.shown().field.stale_mark(i, *c.best));
+    number_cell(html, report::total(score) + d.shown().field.currency_mark(i, *c.best));
     html.raw("<td>").element("span", {{"class", grade_class(score)}}, score.letter);
     html.raw("<td>").element("span", {{"class", verdict_class(score.verdict)}},
                              report::short_verdict(score.verdict));
@@ -217,7 +217,7 @@ void add_failed(Html& html, const SiteView& v, const DeviceView& d, const report
     for (const std::string& name : facts.failed) names += (names.empty() ? "" : ", ") + name;
     rows.raw("<tr><th scope=row>")
         .element("a", {{"href", link(path, cell_page(best->key))}},
-                 d.shown().field.challenges[i]->title + d.shown().field.stale_mark(i, *best));
+                 d.shown().field.challenges[i]->title + d.shown().field.currency_mark(i, *best));
     number_cell(rows, facts.with_evidence
                           ? fmt::format("{} of {}", facts.failed.size(), facts.cases)
                           : std::to_string(facts.failed.size()));
