@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "challenges/challenge_fixture.h"
 #include "challenges/recorded_attention.h"
@@ -366,6 +367,22 @@ TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
   }
   EXPECT_FALSE(with([](Filled& f) { f.buffer(kO).as<float>()[77] += 1e-4f; }).pass);
   EXPECT_FALSE(with([](Filled& f) { f.buffer(kLse).as<float>()[9] += 2e-5f; }).pass);
+}
+
+// Only the last element of the last key's value is NaN, and only the last query of each head sees it.
+TEST(FlashAttentionForward, ANanInAValueMaySpoilTheWholeRow) {
+  const auto with = [](std::int64_t row, std::int64_t d, float value) {
+    Filled f(subject(), "nan_in_the_last_of_masked_values", 3);
+    answer(f);
+    f.buffer(kO).as<float>()[row * 64 + d] = value;
+    return f.check().pass;
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(with(59, 63, kNan));
+  EXPECT_TRUE(with(59, 0, kNan));
+  EXPECT_FALSE(with(59, 63, 0.5f)) << "the NaN got lost";
+  EXPECT_FALSE(with(59, 0, 9)) << "neither right nor NaN";
+  EXPECT_FALSE(with(58, 0, kNan)) << "this row does not see it";
 }
 
 TEST(FlashAttentionForward, GapsBetweenRowsAreNotTheSubmissions) {
