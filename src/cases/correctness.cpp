@@ -177,7 +177,7 @@ class CorrectnessRun {
         static_cast<std::uint32_t>(std::min<std::uint64_t>(trace.allocations, kEachAllocation - 1));
     for (std::uint32_t i = 1; i <= std::min(last, kMostRefused); ++i) {
       if (result.verdict != Verdict::ok) return result;
-      if (trace.kept_blocks > 0) {
+      if (trace.kept_blocks > 0) {  // they must not affect the next run
         worker_.reset();
         if (const auto failure = start_worker(planned))
           return not_run(planned, failure->verdict, failure->detail);

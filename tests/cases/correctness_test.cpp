@@ -224,8 +224,8 @@ TEST_F(CorrectnessTest, TheRunsOfADeterministicCaseSeeTheSameInputElsewhere) {
   EXPECT_EQ(noting.values[0], noting.values[1]);
 }
 
-// The answer asks for three blocks, and manages without the first. It is wrong if it writes although
-// one of the others is refused.
+// The answer asks for three blocks, and manages without the first. It is wrong to write when
+// another is refused.
 TEST_F(CorrectnessTest, EachAllocationIsRefusedInARunOfItsOwn) {
   spec_.cases = {case_spec("one")};
   spec_.cases[0].failing_allocation = kEachAllocation;

@@ -369,7 +369,7 @@ TEST(FlashAttentionForward, TheRightAnswerPassesAndEachWrongOutputFails) {
   EXPECT_FALSE(with([](Filled& f) { f.buffer(kLse).as<float>()[9] += 2e-5f; }).pass);
 }
 
-// Only the last element of the last key's value is NaN, and only the last query of each head sees it.
+// Only the last element of the last key's value is NaN, and only the last query of a head sees it.
 TEST(FlashAttentionForward, ANanInAValueMaySpoilTheWholeRow) {
   const auto with = [](std::int64_t row, std::int64_t d, float value) {
     Filled f(subject(), "nan_in_the_last_of_masked_values", 3);
