@@ -26,19 +26,31 @@ std::string joined(const std::vector<std::string>& parts) {
 
 constexpr const char* kMeasuresAgain = "`assay run --stale` measures {} again";
 
-// Whether rows of that challenge and device count that were measured against an older spec: if all
-// rows that are not stale for other reasons share it. Returns that spec's hash, else "".
-std::string older_spec_of_all(const Scoreboard& board, const Yardstick& today, Device device,
-                              const std::string& challenge) {
-  std::set<std::string> hashes;
-  for (const auto& [key, row] : board.entries) {
-    if (key.device != device || key.challenge != challenge) continue;
-    Yardstick own = today;
-    own.spec_hash = row.spec_hash;
-    if (row.spec_hash == today.spec_hash) return "";
-    if (!is_stale(row, own)) hashes.insert(row.spec_hash);
+// "3 of 64 results are"
+std::string results_are(std::size_t n, std::size_t of) {
+  return fmt::format("{} of {} results {}", n, of, n == 1 ? "is" : "are");
+}
+
+std::string stale_sentences(const StaleCount& count) {
+  const bool one = count.stale == 1;
+  std::string text = fmt::format("{} stale ({}): {} marked, and {} no average, rank or comparison.",
+                                 results_are(count.stale, count.rows), count.why,
+                                 one ? "it is" : "they are", one ? "enters" : "enter");
+  if (count.newer < count.stale)
+    text += " " + fmt::format(kMeasuresAgain, one ? "it" : "them") + ".";
+  if (count.newer > 0) {
+    text += fmt::format(" {} of a newer assay: only that one can say what {} worth.",
+                        count.newer == 1 ? "1 is" : fmt::format("{} are", count.newer),
+                        count.newer == 1 ? "it is" : "they are");
   }
-  return hashes.size() == 1 ? *hashes.begin() : "";
+  return text;
+}
+
+std::string dated_sentence(const StaleCount& count) {
+  const bool one = count.dated == 1;
+  return fmt::format("{} of an older spec, like all that {} compared with; {}.",
+                     results_are(count.dated, count.rows), one ? "it is" : "they are",
+                     fmt::format(kMeasuresAgain, one ? "it" : "them"));
 }
 
 }  // namespace
@@ -69,15 +81,23 @@ Yardstick yardstick_of_today(const ChallengeSpec& spec, std::string gpu) {
 Yardsticks::Yardsticks(const Scoreboard& board, const std::vector<ChallengeSpec>& specs) {
   for (const Device device : kDevices) {
     const std::string gpu = gpu_of(board, device);
-    for (const ChallengeSpec& spec : specs) {
-      Yardstick yardstick = yardstick_of_today(spec, gpu);
-      const std::string older = older_spec_of_all(board, yardstick, device, spec.name);
-      if (!older.empty()) {
-        yardstick.spec_hash = older;
-        yardstick.is_dated = true;
-      }
-      all_.emplace(std::pair(device, spec.name), std::move(yardstick));
-    }
+    for (const ChallengeSpec& spec : specs)
+      all_.emplace(std::pair(device, spec.name), yardstick_of_today(spec, gpu));
+  }
+  // The specs of a column's rows: today's, and those of rows that nothing else makes stale.
+  std::map<std::pair<Device, std::string>, std::set<std::string>> specs_of;
+  for (const auto& [key, row] : board.entries) {
+    const auto column = all_.find({key.device, key.challenge});
+    if (column == all_.end()) continue;
+    const Yardstick by_its_own{.gpu = column->second.gpu, .spec_hash = row.spec_hash};
+    if (row.spec_hash == column->second.spec_hash || !is_stale(row, by_its_own))
+      specs_of[column->first].insert(row.spec_hash);
+  }
+  for (const auto& [column, hashes] : specs_of) {
+    Yardstick& yardstick = all_.at(column);
+    if (hashes.size() != 1 || hashes.contains(yardstick.spec_hash)) continue;
+    yardstick.spec_hash = *hashes.begin();
+    yardstick.is_dated = true;
   }
 }
 
@@ -158,28 +178,8 @@ StaleCount count_stale(const Scoreboard& board, const std::vector<ChallengeSpec>
 }
 
 std::string stale_text(const StaleCount& count) {
-  std::string text;
-  if (count.stale > 0) {
-    const bool one = count.stale == 1;
-    text = fmt::format(
-        "{} of {} results {} stale ({}): {} marked, and {} no average, rank or comparison.",
-        count.stale, count.rows, one ? "is" : "are", count.why, one ? "it is" : "they are",
-        one ? "enters" : "enter");
-    if (count.newer < count.stale)
-      text += " " + fmt::format(kMeasuresAgain, one ? "it" : "them") + ".";
-    if (count.newer > 0) {
-      text += fmt::format(" {} of a newer assay: only that one can say what {} worth.",
-                          count.newer == 1 ? "1 is" : fmt::format("{} are", count.newer),
-                          count.newer == 1 ? "it is" : "they are");
-    }
-  }
-  if (count.dated > 0) {
-    const bool one = count.dated == 1;
-    text +=
-        fmt::format("{}{} of {} results {} of an older spec, like all that {} compared with; {}.",
-                    text.empty() ? "" : " ", count.dated, count.rows, one ? "is" : "are",
-                    one ? "it is" : "they are", fmt::format(kMeasuresAgain, one ? "it" : "them"));
-  }
+  std::string text = count.stale > 0 ? stale_sentences(count) : "";
+  if (count.dated > 0) text += (text.empty() ? "" : " ") + dated_sentence(count);
   return text;
 }
 
