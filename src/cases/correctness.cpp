@@ -120,6 +120,14 @@ class CorrectnessRun {
     return outcome;
   }
 
+  // Returns the case's result if the submission does not load again.
+  std::optional<CaseResult> replace_worker(const PlannedCase& planned) {
+    worker_.reset();
+    const auto failure = start_worker(planned);
+    if (!failure) return std::nullopt;
+    return not_run(planned, failure->verdict, failure->detail);
+  }
+
   CaseResult run_case(const PlannedCase& planned) {
     CaseResult result = attempt_case(planned);
     result.seed = case_seed(run_seed_, settings_.spec->name, planned.spec->name);
@@ -178,9 +186,7 @@ class CorrectnessRun {
     for (std::uint32_t i = 1; i <= std::min(last, kMostRefused); ++i) {
       if (result.verdict != Verdict::ok) return result;
       if (trace.kept_blocks > 0) {  // they must not affect the next run
-        worker_.reset();
-        if (const auto failure = start_worker(planned))
-          return not_run(planned, failure->verdict, failure->detail);
+        if (const auto failure = replace_worker(planned)) return *failure;
       }
       spec.failing_allocation = i < kMostRefused ? i : last;
       result = run_once(planned, &trace);
@@ -211,9 +217,7 @@ class CorrectnessRun {
     Trace first, second;
     CaseResult result = run_once(planned, &first);
     if (result.verdict != Verdict::ok) return result;
-    worker_.reset();
-    if (const auto failure = start_worker(planned))
-      return not_run(planned, failure->verdict, failure->detail);
+    if (const auto failure = replace_worker(planned)) return *failure;
     const PlannedCase elsewhere = plan_case(
         challenge_, *planned.spec, device_ ? processes::Memory::device : processes::Memory::host,
         processes::kMostSkew);
