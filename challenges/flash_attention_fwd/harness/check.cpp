@@ -61,13 +61,14 @@ class Checker {
     return of_weights + (std::isfinite(conditioning) ? conditioning : 0) * 0x1p-13;
   }
 
-  // What is expected of a row of o. A NaN that a query sees spoils its whole row, so that beside
-  // the elements that must be NaN any other may be.
-  static std::vector<double> spoiled_like(std::span<const double> got,
-                                          std::span<const double> expected) {
-    std::vector<double> row(expected.begin(), expected.end());
+  // What is expected of a row of o, until the next call. A NaN that a query sees spoils its whole
+  // row, so that beside the elements that must be NaN any other may be.
+  static std::span<const double> spoiled_like(std::span<const double> got,
+                                              std::span<const double> expected) {
     const auto is_nan = [](double x) { return std::isnan(x); };
-    if (std::ranges::none_of(row, is_nan)) return row;
+    if (std::ranges::none_of(expected, is_nan)) return expected;
+    thread_local std::vector<double> row;
+    row.assign(expected.begin(), expected.end());
     for (std::size_t d = 0; d < row.size(); ++d) {
       if (is_nan(got[d])) row[d] = got[d];
     }
