@@ -43,10 +43,6 @@ CaseRunner::Ran CaseRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const PlannedCase planned = plan_case(
       bench_.challenge, spec, on_device ? processes::Memory::device : processes::Memory::host);
   make_room(planned.layout.input_bytes, planned.layout.output_bytes, planned.layout.device_bytes);
-  if (on_device && bench_.settings.device->launch_limit < spec.instruction_limit) {
-    bench_.settings.device->launch_limit = spec.instruction_limit;
-    worker_.reset();
-  }
   // Windows are opened when a worker starts, for its first case.
   const bool windows = !planned.layout.windows.empty();
   if (windows) worker_.reset();

@@ -39,10 +39,6 @@ class CorrectnessRun {
     device_.emplace("device arena", bytes + processes::kMostSkew + processes::kCallbackPayload,
                     processes::Arena::Access::worker_writes);
     settings_.give_device_memory(bytes);
-    for (const PlannedCase& c : cases_) {
-      settings_.device->launch_limit =
-          std::max(settings_.device->launch_limit, c.spec->instruction_limit);
-    }
   }
 
   std::vector<CaseResult> run(bool stop_at_failure) {

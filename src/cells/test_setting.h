@@ -43,8 +43,8 @@ BuildRequest library_request(const ChallengeSpec&, Language, std::string switchb
 std::vector<std::string> runtime_names(std::string_view assembly);
 
 // Limits of one run: time on the host and, in CUDA, warp instructions on the device with the
-// processor time that goes with them (wire/device.h), about six seconds. So tests that hang take
-// less than a minute of two cores for the subjects of a challenge.
+// processor time that goes with them (wire/device.h). So tests that hang take less than a minute of
+// two cores for the subjects of a challenge.
 inline constexpr double kTryLimit = 60, kCudaTryLimit = 5;  // seconds
 inline constexpr std::uint64_t kTryInstructions = 25'000'000;
 

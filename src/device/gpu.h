@@ -48,6 +48,9 @@ class Gpu {
   // The processor time of this process by which the phase's work must be done, if this process does
   // it.
   virtual void set_processor_deadline(std::uint64_t ns) = 0;
+  // The most warp instructions that a launch may execute from now on, if this process executes
+  // them.
+  virtual void set_instruction_limit(std::uint64_t) = 0;
 
   // Takes PTX, or code for architecture(). Throws InvalidModule, and otherwise as sim::Device does.
   virtual sim::ModuleId load_module(std::string_view image) = 0;

@@ -55,6 +55,7 @@ class HardwareGpu final : public Gpu {
   void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override;
   void set_processor_deadline(std::uint64_t) override {}  // the GPU does the work
+  void set_instruction_limit(std::uint64_t) override {}
 
   sim::ModuleId load_module(std::string_view image) override;
   sim::KernelId kernel(sim::ModuleId, std::string_view name) override;

@@ -1,7 +1,7 @@
 // The device process: wire/device.h. Its image is embedded in assay.
 //
-// argv: device MEMORY_BYTES INSTRUCTION_LIMIT THREADS [DRIVER] With a DRIVER, the path or name of
-// the CUDA driver library, it serves the real GPU behind it.
+// argv: device MEMORY_BYTES THREADS [DRIVER] With a DRIVER, the path or name of the CUDA driver
+// library, it serves the real GPU behind it.
 //
 // argv: device --describe DRIVER MANAGEMENT It prints a description of the GPU as one line of JSON
 // and exits: device/description.h. MANAGEMENT is the path or name of NVIDIA's management library.
@@ -85,9 +85,8 @@ void give(int fd) {
 std::unique_ptr<Gpu> make_gpu(int argc, char** argv) {
   sim::DeviceOptions options;
   options.memory_bytes = std::strtoull(argv[1], nullptr, 10);
-  options.instruction_limit = std::strtoull(argv[2], nullptr, 10);
-  options.threads = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
-  if (argc == 5) return std::make_unique<HardwareGpu>(argv[4], options.memory_bytes);
+  options.threads = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
+  if (argc == 4) return std::make_unique<HardwareGpu>(argv[3], options.memory_bytes);
   return std::make_unique<SimulatedGpu>(options);
 }
 
@@ -105,7 +104,7 @@ std::unique_ptr<Gpu> make_gpu(int argc, char** argv) {
 }  // namespace assay::device
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) return 64;
+  if (argc != 3 && argc != 4) return 64;
   const std::string_view first = argv[1];
   try {
     if (argc == 4 && first == "--describe") {

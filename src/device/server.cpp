@@ -430,6 +430,7 @@ void Server::launch(const Call& call, Answer& answer) {
     wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::timeout);
   } else {
     const std::vector<std::byte> params(window_, window_ + call.payload);
+    gpu_.set_instruction_limit(control_.instruction_limit - counters_.instructions);
     try {
       const sim::LaunchResult result =
           gpu_.launch(call.id, config_of(call.shape), params, operation());

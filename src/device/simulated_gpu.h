@@ -17,6 +17,7 @@ class SimulatedGpu final : public Gpu {
   void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override { return {}; }
   void set_processor_deadline(std::uint64_t ns) override { device_.set_processor_deadline(ns); }
+  void set_instruction_limit(std::uint64_t n) override { device_.set_instruction_limit(n); }
 
   sim::ModuleId load_module(std::string_view image) override;
   sim::KernelId kernel(sim::ModuleId module, std::string_view name) override;

@@ -47,7 +47,7 @@ DeviceProcess::DeviceProcess(sandbox::Tier tier, const DeviceSettings& settings,
   program.mounts = sandbox::runtime_mounts(sandbox::Runtime::image);
   program.exec_fd = settings.image_fd >= 0 ? settings.image_fd : sandbox::device_image_fd();
   program.argv = {"device", std::to_string(settings.memory_bytes),
-                  std::to_string(settings.launch_limit), std::to_string(settings.threads)};
+                  std::to_string(settings.threads)};
   // In descriptor order 0..7; see wire/device.h.
   program.fds = {null.get(),  text_.theirs(),  text_.theirs(), control_.fd(),
                  arena_.fd(), order_.theirs(), link_.fd(),     call_.ours()};

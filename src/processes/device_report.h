@@ -21,7 +21,6 @@ struct RealGpu {
 
 struct DeviceSettings {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  std::uint64_t launch_limit = kInstructionLimit;  // warp instructions of one launch
   unsigned threads = 1;        // threads that simulate blocks; results do not depend on it
   int image_fd = -1;           // the program to run as the device; -1: assay's own
   std::optional<RealGpu> gpu;  // the device is this one, and its work is measured, not counted

@@ -476,6 +476,7 @@ std::uint64_t Device::high_water() const { return state_->memory.high_water(); }
 void Device::reset_high_water() { state_->memory.reset_high_water(); }
 void Device::set_shuffle_seed(std::uint64_t seed) { state_->options.shuffle_seed = seed; }
 void Device::set_processor_deadline(std::uint64_t ns) { state_->processor_deadline = ns; }
+void Device::set_instruction_limit(std::uint64_t n) { state_->options.instruction_limit = n; }
 std::uint64_t Device::capacity() const { return state_->memory.capacity(); }
 
 VariableInfo Device::allocation(std::uint64_t address) const {

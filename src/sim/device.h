@@ -190,6 +190,8 @@ class Device {
   // From now on launches end, as at the instruction limit, once this process has used that much
   // processor time, in ns on the clock CLOCK_PROCESS_CPUTIME_ID; 0: never.
   void set_processor_deadline(std::uint64_t ns);
+  // From now on instead of DeviceOptions::instruction_limit.
+  void set_instruction_limit(std::uint64_t);
 
   // `params` is the parameter block, laid out as in info().param_offset. A failed launch reports no
   // counters except `launches`; what its blocks wrote before the failure remains. The findings'

@@ -41,11 +41,11 @@ class ServerFixture {
  public:
   static constexpr std::uint64_t kMemory = 64 << 20;
 
-  explicit ServerFixture(std::uint64_t launch_limit = 1'000'000)
-      : ServerFixture(simulated(launch_limit), launch_limit) {}
-  explicit ServerFixture(std::unique_ptr<Gpu> gpu, std::uint64_t launch_limit = 1'000'000)
+  explicit ServerFixture(std::uint64_t instruction_limit = 1'000'000)
+      : ServerFixture(simulated(), instruction_limit) {}
+  explicit ServerFixture(std::unique_ptr<Gpu> gpu, std::uint64_t instruction_limit = 1'000'000)
       : arena_(1 << 16), link_(kLinkBytes), gpu_(std::move(gpu)) {
-    control.instruction_limit = launch_limit;
+    control.instruction_limit = instruction_limit;
     server_ = std::make_unique<Server>(control, arena_, link_.data(), *gpu_);
   }
 
@@ -121,10 +121,9 @@ class ServerFixture {
   Control control;
 
  private:
-  static std::unique_ptr<Gpu> simulated(std::uint64_t launch_limit) {
+  static std::unique_ptr<Gpu> simulated() {
     sim::DeviceOptions options;
     options.memory_bytes = kMemory;
-    options.instruction_limit = launch_limit;
     return std::make_unique<SimulatedGpu>(options);
   }
 

@@ -16,6 +16,7 @@ class MockGpu : public Gpu {
   MOCK_METHOD(void, begin_phase, (std::uint64_t), (override));
   MOCK_METHOD(PhaseTime, end_phase, (), (override));
   MOCK_METHOD(void, set_processor_deadline, (std::uint64_t), (override));
+  MOCK_METHOD(void, set_instruction_limit, (std::uint64_t), (override));
   MOCK_METHOD(sim::ModuleId, load_module, (std::string_view), (override));
   MOCK_METHOD(sim::KernelId, kernel, (sim::ModuleId, std::string_view), (override));
   MOCK_METHOD(sim::KernelInfo, info, (sim::KernelId), (override));

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::NiceMock;
+using ::testing::Return;
 using ::testing::SaveArg;
 
 constexpr std::string_view kPtxDeep = R"(
@@ -230,6 +231,25 @@ TEST(DeviceServer, EndlessKernelsReachTheLimit) {
   const Report& report = f.stop();
   EXPECT_EQ(report.over_limit, 1u);
   EXPECT_EQ(report.findings, 0u) << "a limit is no finding";
+}
+
+TEST(DeviceServer, LaunchesOfAPhaseShareItsInstructionLimit) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  std::vector<std::uint64_t> limits;
+  ON_CALL(*gpu, set_instruction_limit).WillByDefault([&](std::uint64_t n) { limits.push_back(n); });
+  sim::LaunchResult ended;
+  ended.counters.instructions = 7;
+  ON_CALL(*gpu, launch).WillByDefault(Return(ended));
+  ServerFixture f(std::move(gpu), 20);
+  f.start();
+  const auto kernel = f.kernel(f.load(), "k");
+  for (int i = 0; i < 4; ++i) f.launch(kernel, "");
+  EXPECT_THAT(limits, ::testing::ElementsAre(20, 13, 6)) << "the fourth is refused";
+  EXPECT_EQ(f.stop().over_limit, 1u);
+  f.start();
+  f.launch(kernel, "");
+  EXPECT_EQ(limits.back(), 20u);
+  EXPECT_EQ(f.stop().over_limit, 0u);
 }
 
 TEST(DeviceServer, WaitingIsNotTheWorkOfAPhase) {

@@ -31,7 +31,7 @@ class DeviceProcessTest : public ::testing::Test {
   }
   DeviceProcess scripted(Behaviour behaviour) {
     DeviceSettings settings;
-    settings.launch_limit = static_cast<std::uint64_t>(behaviour);
+    settings.memory_bytes = static_cast<std::uint64_t>(behaviour);
     settings.image_fd = image_.get();
     return DeviceProcess(tier_, settings, arena_);
   }

@@ -14,7 +14,7 @@
 int main(int, char** argv) {
   using namespace assay::device;
   using Behaviour = assay::testing::DeviceBehaviour;
-  const auto behaviour = static_cast<Behaviour>(std::strtoull(argv[2], nullptr, 10));
+  const auto behaviour = static_cast<Behaviour>(std::strtoull(argv[1], nullptr, 10));
   auto& control = *static_cast<Control*>(
       ::mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, kControlFd, 0));
   for (char token; ::read(kOrderFd, &token, 1) == 1;) {
