@@ -30,8 +30,8 @@
 #include "assay/error.h"
 #include "assay/parallel.h"
 #include "assay/random.h"
-#include "cases/world.h"
 #include "cli/context.h"
+#include "measure/caches.h"
 #include "measure/machine.h"
 #include "measure/statistics.h"
 #include "peers/peer.h"
@@ -215,7 +215,7 @@ std::vector<RunningPeer> start_peers(const std::string& challenge, const CaseSpe
 }
 
 double cold_seconds(peers::Peer& peer) {
-  cases::flush_caches();
+  flush_caches();
   return seconds_of([&] { peer.run(); });
 }
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "assay/error.h"
-#include "cases/world.h"
+#include "measure/caches.h"
 #include "util/clock.h"
 
 namespace assay {
@@ -47,7 +47,7 @@ double TimedCase::run(void* library, int threads) {
       run_phase(call, phase);
       continue;
     }
-    cases::flush_caches();
+    flush_caches();
     const double before = call.callback_seconds();
     seconds = seconds_of([&] { run_phase(call, phase); }) - (call.callback_seconds() - before);
   }

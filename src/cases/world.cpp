@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <vector>
-
 #include "assay/error.h"
-#include "assay/parallel.h"
 #include "cases/challenge_registry.h"
+#include "measure/caches.h"
 #include "measure/machine.h"
 #include "processes/worker_process.h"
 #include "util/clock.h"
@@ -25,17 +21,6 @@ KnownChallenge known_challenge(const std::string& name) {
 }
 
 }  // namespace
-
-void flush_caches() {
-  static std::vector<std::uint64_t> buffer(
-      std::clamp<std::size_t>(2 * static_cast<std::size_t>(last_level_cache_bytes()), 32u << 20,
-                              160u << 20) /
-      sizeof(std::uint64_t));
-  parallel_for(static_cast<std::int64_t>(buffer.size()), 1 << 16,
-               [](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) ++buffer[static_cast<std::size_t>(i)];
-               });
-}
 
 World real_world(Builder& builder) {
   World world;

@@ -34,9 +34,6 @@ struct World {
   std::function<GpuState()> gpu_state;
 };
 
-// Writes and reads a buffer larger than the last-level cache on every core: the real flush_caches.
-void flush_caches();
-
 // The builder must outlive it.
 World real_world(Builder&);
 

@@ -8,9 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <vector>
+#include <span>
 
 #include "assay/parallel.h"
+#include "measure/caches.h"
 #include "util/clock.h"
 
 namespace assay {
@@ -75,39 +76,42 @@ float multiply_add(std::int64_t iterations) {
   return total;
 }
 
-// A buffer size that exceeds the caches of all cores.
-std::size_t large_buffer_bytes() {
-  return std::clamp<std::size_t>(4 * static_cast<std::size_t>(last_level_cache_bytes()), 64u << 20,
-                                 256u << 20);
-}
-
+// Copies one half of the memory to the other.
 double copy_rate() {
-  const std::size_t bytes = large_buffer_bytes();
-  std::vector<char> from(bytes, 1), to(bytes, 2);
-  const double seconds = best_seconds(3, [&] {
-    parallel_for(static_cast<std::int64_t>(bytes), 1 << 20,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   std::memcpy(to.data() + begin, from.data() + begin,
-                               static_cast<std::size_t>(end - begin));
-                 });
+  double rate = 0;
+  with_memory_beyond_caches([&](std::span<std::uint64_t> words) {
+    const std::size_t half = words.size() / 2;
+    const double seconds = best_seconds(3, [&] {
+      parallel_for(
+          static_cast<std::int64_t>(half), 1 << 17, [&](std::int64_t begin, std::int64_t end) {
+            std::uint64_t* const from = words.data() + begin;
+            std::memcpy(from + half, from, static_cast<std::size_t>(end - begin) * sizeof *from);
+          });
+    });
+    rate = static_cast<double>(2 * half * sizeof(std::uint64_t)) / seconds;
   });
-  return 2 * static_cast<double>(bytes) / seconds;
+  return rate;
 }
 
 double read_rate() {
-  const std::vector<std::uint64_t> from(large_buffer_bytes() / sizeof(std::uint64_t), 1);
   std::atomic<std::uint64_t> sink{0};  // keeps the compiler from dropping the loop
-  const double seconds = best_seconds(3, [&] {
-    parallel_for(
-        static_cast<std::int64_t>(from.size()), 1 << 17, [&](std::int64_t begin, std::int64_t end) {
-          std::uint64_t sums[32] = {};  // enough that loads, not additions, are the bottleneck
-          for (std::int64_t i = begin; i + 32 <= end; i += 32) {
-            for (std::int64_t j = 0; j < 32; ++j) sums[j] += from[static_cast<std::size_t>(i + j)];
-          }
-          for (const std::uint64_t sum : sums) sink += sum;
-        });
+  double rate = 0;
+  with_memory_beyond_caches([&](std::span<const std::uint64_t> from) {
+    const double seconds = best_seconds(3, [&] {
+      parallel_for(
+          static_cast<std::int64_t>(from.size()), 1 << 17,
+          [&](std::int64_t begin, std::int64_t end) {
+            std::uint64_t sums[32] = {};  // enough that loads, not additions, are the bottleneck
+            for (std::int64_t i = begin; i + 32 <= end; i += 32) {
+              for (std::int64_t j = 0; j < 32; ++j)
+                sums[j] += from[static_cast<std::size_t>(i + j)];
+            }
+            for (const std::uint64_t sum : sums) sink += sum;
+          });
+    });
+    rate = static_cast<double>(from.size_bytes()) / seconds;
   });
-  return static_cast<double>(from.size() * sizeof(std::uint64_t)) / seconds;
+  return rate;
 }
 
 double multiply_add_rate() {
@@ -121,13 +125,6 @@ double multiply_add_rate() {
 }
 
 }  // namespace
-
-std::int64_t last_level_cache_bytes() {
-  std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index3/size");
-  std::int64_t kib = 0;
-  if (in >> kib && in.get() == 'K' && kib > 0) return kib * 1024;
-  return std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));
-}
 
 Machine describe_machine(const std::string& compiler) {
   Machine machine;

@@ -12,10 +12,6 @@ namespace assay {
 // first line of `compiler --version` ("" skips it). Unknown fields stay empty or 0.
 Machine describe_machine(const std::string& compiler);
 
-// The last-level cache that a core shares, 0 if unknown. Prefers the kernel's number to the C
-// library's, which sums over the whole processor even if each die has its own cache.
-std::int64_t last_level_cache_bytes();
-
 // Processor time since boot, in clock ticks over all cores.
 struct ProcessorTicks {
   std::uint64_t busy = 0;    // working for this machine
@@ -28,7 +24,8 @@ ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zero
 inline constexpr const char* kStolenShare = "stolen_share";
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
 
-// The machine's current peak rates over all cores. Measuring takes about half a second.
+// The machine's current peak rates over all cores. Measuring takes about a tenth
+// of a second.
 struct Roofline {
   double bytes_per_s = 0;  // memory traffic beyond the caches: the faster of copying and reading
   double flops_per_s = 0;  // fp32 multiplications and additions
@@ -36,7 +33,7 @@ struct Roofline {
 Roofline measure_roofline();
 
 // Measures copy bandwidth (bytes read plus written per second, all cores, beyond the caches) and
-// the fp32 multiply-add rate. Takes about half a second.
+// the fp32 multiply-add rate. Takes about a tenth of a second.
 void calibrate(Machine&);
 
 }  // namespace assay
