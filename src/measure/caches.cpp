@@ -21,7 +21,7 @@ class LargeMemory {
  public:
   LargeMemory()
       : memory_(static_cast<std::size_t>(
-            std::clamp(4 * last_level_cache_bytes(), 64 * kMega, 256 * kMega))) {
+            2 * std::clamp(4 * last_level_cache_bytes(), 64 * kMega, 256 * kMega))) {
     // Children never use it. If they had a share in each page, writing to it would fault once more.
     ::madvise(memory_.data(), memory_.bytes(), MADV_DONTFORK);
     // One core alone would take most of the time that a measurement takes.

@@ -11,9 +11,9 @@ namespace assay {
 // library's, which sums over the whole processor even if each die has its own cache.
 std::int64_t last_level_cache_bytes();
 
-// Calls body with memory four times as large as the last-level cache, but at least 64 and at most
-// 256 MiB, for one caller at a time. Its contents are arbitrary. It is made once, by all cores, and
-// kept: its pages are resident when body runs. Throws std::bad_alloc.
+// Calls body with memory of which each half is four times as large as the last-level cache, but at
+// least 64 and at most 256 MiB, for one caller at a time. Its contents are arbitrary. It is made
+// once, by all cores, and kept: its pages are resident when body runs. Throws std::bad_alloc.
 void with_memory_beyond_caches(const std::function<void(std::span<std::uint64_t>)>& body);
 
 // Reads and writes memory twice as large as the last-level cache, but at least 32 and at most

@@ -76,7 +76,8 @@ float multiply_add(std::int64_t iterations) {
   return total;
 }
 
-// Copies one half of the memory to the other.
+// Copies one half of the memory to the other. Where the parts of the cores are large, the C library
+// writes past the caches; a copy of half the size is a third slower.
 double copy_rate() {
   double rate = 0;
   with_memory_beyond_caches([&](std::span<std::uint64_t> words) {
@@ -96,7 +97,8 @@ double copy_rate() {
 double read_rate() {
   std::atomic<std::uint64_t> sink{0};  // keeps the compiler from dropping the loop
   double rate = 0;
-  with_memory_beyond_caches([&](std::span<const std::uint64_t> from) {
+  with_memory_beyond_caches([&](std::span<const std::uint64_t> words) {
+    const auto from = words.first(words.size() / 2);
     const double seconds = best_seconds(3, [&] {
       parallel_for(
           static_cast<std::int64_t>(from.size()), 1 << 17,

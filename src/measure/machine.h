@@ -24,8 +24,8 @@ ProcessorTicks processor_ticks(const std::string& stat = "/proc/stat");  // zero
 inline constexpr const char* kStolenShare = "stolen_share";
 double stolen_share(const ProcessorTicks& before, const ProcessorTicks& after);
 
-// The machine's current peak rates over all cores. Measuring takes about a tenth
-// of a second.
+// The machine's current peak rates over all cores. Measuring takes about a tenth of a
+// second.
 struct Roofline {
   double bytes_per_s = 0;  // memory traffic beyond the caches: the faster of copying and reading
   double flops_per_s = 0;  // fp32 multiplications and additions
