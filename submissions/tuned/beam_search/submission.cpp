@@ -47,7 +47,6 @@ struct Item {
   Beam *list, *next, *bank;
   Link* links;
   std::int32_t size, banked, serials, n_links;
-  bool early;  // stopped early: it answers with finished beams alone
 };
 
 class Memory {
@@ -96,7 +95,7 @@ class Searcher {
     }
     for (std::int64_t b = 0; b < p_.B; ++b) {
       Beam* mine = beams + 3 * K_ * b;
-      items_[b] = {mine, mine + K_, mine + 2 * K_, links + b * K_ * p_.max_new, 1, 0, 0, 0, false};
+      items_[b] = {mine, mine + K_, mine + 2 * K_, links + b * K_ * p_.max_new, 1, 0, 0, 0};
       mine[0] = {0, 0, -1, -1, 0, 0, -1};
     }
     return true;
@@ -131,11 +130,10 @@ class Searcher {
   void write(const Results& to) {
     for (std::int32_t b = 0; b < p_.B; ++b) {
       Item& it = items_[b];
-      if (it.early) {
-        const auto active = [](const Beam& x) { return !x.done(); };
-        it.size =
-            static_cast<std::int32_t>(std::remove_if(it.list, it.list + it.size, active) - it.list);
-      }
+      // An item with shorter active beams stopped early: finished beams alone are its answer.
+      const auto cut_short = [this](const Beam& x) { return !x.done() && x.len < p_.max_new; };
+      it.size = static_cast<std::int32_t>(std::remove_if(it.list, it.list + it.size, cut_short) -
+                                          it.list);
       std::stable_sort(it.list, it.list + it.size,
                        [](const Beam& x, const Beam& y) { return x.ahead(y); });
       std::int32_t i = 0, j = 0, k = 0;
@@ -166,7 +164,7 @@ class Searcher {
     return std::pow(p_.penalty == 0 ? static_cast<double>(len) : (5.0 + len) / 6.0, p_.alpha);
   }
 
-  bool settled(Item& it) const {
+  bool settled(const Item& it) const {
     double most = -kInf;
     std::int32_t active = 0;
     for (std::int32_t i = 0; i < it.size; ++i) {
@@ -178,10 +176,9 @@ class Searcher {
     if (p_.keep_finished == 0) return false;
     const double bound = std::max(most / divisor_, most / divisor(p_.max_new));
     const auto beats = [&](const Beam& b) { return b.done() && b.score > bound; };
-    it.early = std::count_if(it.list, it.list + it.size, beats) +
-                   std::count_if(it.bank, it.bank + it.banked, beats) >=
-               K_;
-    return it.early;
+    return std::count_if(it.list, it.list + it.size, beats) +
+               std::count_if(it.bank, it.bank + it.banked, beats) >=
+           K_;
   }
 
   // Fills pool_ with the best continuations of an item, in order; returns the row behind its last.
