@@ -195,6 +195,9 @@ class CallbackServer {
   virtual ~CallbackServer() = default;
   virtual std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                              std::span<std::byte> response) = 0;
+  // What the submission did against the rules, or nothing. It fails the case whatever its call
+  // returned: a request refused with a status may make the call return just the one expected.
+  virtual std::string_view complaint() const { return {}; }
 };
 
 // The case that a draw from the spec's space stands for.

@@ -42,6 +42,10 @@ void judge(const Challenge& challenge, const FinishedRun& run, CaseResult& resul
     result.detail = "returned ASSAY_ENOTSUP";
     return;
   }
+  if (run.server != nullptr && !run.server->complaint().empty()) {
+    result.detail = run.server->complaint();
+    return;
+  }
   if (run.status != expected) {
     result.detail = fmt::format("returned {} ({}) instead of {}", status_name(run.status),
                                 run.status, status_name(expected));

@@ -71,7 +71,8 @@ class JudgeTest : public ::testing::Test {
            .first = first_.views(),
            .output = output_.data(),
            .poison_seed = kSeed,
-           .status = status},
+           .status = status,
+           .server = server_},
           result);
     return result;
   }
@@ -83,6 +84,7 @@ class JudgeTest : public ::testing::Test {
   static constexpr std::uint64_t kSeed = 5;
   Ones challenge_;
   CaseSpec spec_;
+  const CallbackServer* server_ = nullptr;
   CasePlan plan_;
   processes::Layout layout_;
   std::vector<std::byte> output_;
@@ -138,6 +140,29 @@ TEST_F(JudgeTest, AMissingFeatureIsUnsupportedUnlessExpected) {
   EXPECT_EQ(judged(ASSAY_ENOTSUP).verdict, Verdict::unsupported);
   spec_.expect_status = ASSAY_ENOTSUP;
   EXPECT_EQ(judged(ASSAY_ENOTSUP).verdict, Verdict::ok);
+}
+
+// Refuses every request, as if it were wrong, with the status that invalid arguments have.
+class Refusing final : public CallbackServer {
+ public:
+  std::int32_t serve(std::uint32_t, std::span<const std::byte>, std::span<std::byte>) override {
+    complaint_ = "asked too much";
+    return ASSAY_EINVAL;
+  }
+  std::string_view complaint() const override { return complaint_; }
+
+ private:
+  std::string complaint_;
+};
+
+TEST_F(JudgeTest, AWrongRequestFailsEvenIfItsRefusalIsTheStatusExpected) {
+  Refusing server;
+  server_ = &server;
+  spec_.expect_status = ASSAY_EINVAL;
+  EXPECT_EQ(judged(ASSAY_EINVAL).verdict, Verdict::ok);
+  const CaseResult r = judged(server.serve(0, {}, {}));
+  EXPECT_EQ(r.verdict, Verdict::wrong_answer);
+  EXPECT_EQ(r.detail, "asked too much");
 }
 
 TEST_F(JudgeTest, BytesBehindAnOutputMustSurvive) {

@@ -460,8 +460,8 @@ TEST(DflashServer, BoundsRowsBeforeItCountsThem) {
   const CallHeader header{kRows, kRows / 64};
   std::memcpy(request.data(), &header, sizeof header);
   EXPECT_EQ(c.server()->serve(kVerify, request, response), ASSAY_EINVAL);
-  EXPECT_NE(c.check().detail.find("more rows than a text can have"), std::string::npos)
-      << c.check().detail;
+  EXPECT_NE(c.server()->complaint().find("more rows than a text can have"), std::string::npos)
+      << c.server()->complaint();
 }
 
 TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {

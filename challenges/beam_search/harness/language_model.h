@@ -5,6 +5,8 @@
 // already.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -198,11 +201,11 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t calls() const { return calls_; }
   std::int64_t rows() const { return rows_; }
-  const std::string& complaint() const { return complaint_; }  // the first one, or ""
+  std::string_view complaint() const override { return complaint_; }  // the first one
 
  private:
   std::int32_t complain(const char* what) {
-    if (complaint_.empty()) complaint_ = what;
+    if (complaint_.empty()) complaint_ = fmt::format("the model was called wrongly: {}", what);
     return ASSAY_EINVAL;
   }
 

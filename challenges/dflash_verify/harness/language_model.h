@@ -7,11 +7,14 @@
 // The hash is keyed: no state follows from what a submission has seen of others.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../worker/call.h"
@@ -167,13 +170,13 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t verify_calls() const { return verify_calls_; }
   std::int64_t verify_rows() const { return verify_rows_; }
-  const std::string& complaint() const { return complaint_; }  // the first one, or ""
+  std::string_view complaint() const override { return complaint_; }  // the first one
 
  private:
   static constexpr std::int64_t kMostCalls = 100000;
 
   std::int32_t complain(const char* what) {
-    if (complaint_.empty()) complaint_ = what;
+    if (complaint_.empty()) complaint_ = fmt::format("the model was called wrongly: {}", what);
     return ASSAY_EINVAL;
   }
 
