@@ -51,8 +51,9 @@ CaseResult run_with(testing::DirectRunner& runner, json params, std::uint64_t se
   return runner.run(spec, seed);
 }
 
-// Inputs can be made for every draw, up to the widest, including those with inexact sums.
-TEST(BeamDraws, InexactSumsLeaveDecisionsClear) {
+// Inputs can be made for every draw, up to the widest, including those with inexact sums and those
+// whose scores are close because the penalty divides them by much.
+TEST(BeamDraws, LeaveDecisionsClear) {
   json draw = {{"B", 1},
                {"K", 1},
                {"V", 2100},
@@ -68,16 +69,19 @@ TEST(BeamDraws, InexactSumsLeaveDecisionsClear) {
                {"invalid", json::object()},
                {"options", json::object()},
                {"model", {{"inexact", true}, {"eos_rate", 0.1}}}};
-  for (const int K : {1, 8, 17, 33, 65}) {
-    draw["K"] = K;
-    std::optional<DrawnCase> widest;
-    for (int max_new = 1; max_new <= 50; ++max_new) {
-      draw["max_new"] = max_new;
-      if (auto legal = subject().challenge->drawn(draw)) widest = std::move(legal);
-    }
-    ASSERT_TRUE(widest) << K;
-    for (const std::uint64_t seed : {1, 2, 3}) {
-      EXPECT_NO_THROW(Case(widest->params, seed)) << widest->params << ", seed " << seed;
+  for (const double alpha : {0.0, 2.0}) {
+    draw["alpha"] = alpha;
+    for (const int K : {1, 8, 15, 17, 33, 65}) {
+      draw["K"] = K;
+      std::optional<DrawnCase> widest;
+      for (int max_new = 1; max_new <= 50; ++max_new) {
+        draw["max_new"] = max_new;
+        if (auto legal = subject().challenge->drawn(draw)) widest = std::move(legal);
+      }
+      ASSERT_TRUE(widest) << K;
+      for (const std::uint64_t seed : {1, 2, 3}) {
+        EXPECT_NO_THROW(Case(widest->params, seed)) << widest->params << ", seed " << seed;
+      }
     }
   }
   draw["K"] = 200;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/size.h"
 #include "trusted.h"
@@ -27,7 +28,7 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   q.alpha = wrong.contains("alpha") ? std::numeric_limits<double>::infinity() : s.alpha;
   q.rank_mode = wrong.value("rank_mode", s.rank_mode);
   q.keep_finished = wrong.value("keep_finished", s.keep_finished);
-  q.penalty = s.penalty;
+  q.penalty = wrong.value("penalty", s.penalty);
   q.min_new = wrong.value("min_new", s.min_new);
   bs_options& o = p.options;
   o.size = static_cast<std::uint32_t>(wrong.value("options_size", sizeof(bs_options)));
@@ -37,7 +38,7 @@ Params params_of(const CaseSpec& spec, const Shape& s) {
   o.no_repeat_ngram = s.no_repeat_ngram;
   o.n_bad = wrong.value("n_bad", static_cast<std::int32_t>(s.bad.size()));
   o.groups = s.groups;
-  o.diversity = s.diversity;
+  o.diversity = wrong.contains("diversity") ? std::numeric_limits<double>::infinity() : s.diversity;
   o.patience = s.patience;
   return p;
 }
@@ -92,7 +93,11 @@ bool decidable(const json& params, std::int64_t beams) {
   if (logits) return !ties && beams <= 48;
   const std::int64_t K = params.at("K");
   if (inexact && beams * K > kMostInexactPairs) return false;
-  return !(penalised || inexact) || (!ties && beams <= 1000);
+  // Beyond this divisor, sums a step of 2^-12 apart have scores too close to tell apart.
+  constexpr double kMostClearDivisor = 0x1p-12 / 1e-6;
+  const bool close = penalised && std::pow(params.at("max_new").get<double>(),
+                                           params.at("alpha").get<double>()) > kMostClearDivisor;
+  return !(penalised || inexact) || (!ties && beams <= (close ? 300 : 1000));
 }
 
 }  // namespace

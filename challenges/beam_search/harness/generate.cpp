@@ -112,7 +112,10 @@ void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
     lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
   }
   const json wrong = spec.params.value("override", json::object());
-  if (wrong.contains("prompt_len") && !lengths.empty()) lengths.back() = wrong.at("prompt_len");
+  if (!lengths.empty()) {
+    lengths.back() = wrong.value("prompt_len", lengths.back());
+    lengths.front() = wrong.value("first_prompt_len", lengths.front());
+  }
   std::copy_n(s.prompt_start.begin(), s.B, buffers[kPromptStart].as<std::int64_t>());
   for (std::int32_t& token : buffers[kPrompt].span<std::int32_t>()) {
     token = static_cast<std::int32_t>(random.below(s.V));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr std::int32_t kBlock = 256;
+static_assert(kBlock % (4 * kLanes) == 0, "any_above reads four vectors at a time");
 
 // Whether any of kBlock values exceeds the limit.
 bool any_above(const float* x, float limit) {
