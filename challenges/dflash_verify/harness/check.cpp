@@ -10,6 +10,7 @@
 #include "assay/size.h"
 #include "assay/tolerance.h"
 #include "language_model.h"
+#include "shared/score_rounding.h"
 #include "trusted.h"
 
 namespace assay::dflash_verify {
@@ -51,10 +52,9 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   const auto D = to_size(s.D);
   const auto keys = static_cast<double>(r.keys[row / to_size(s.Hq)]);
   const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
-  // Scores may be in units of log 2, and dot products plain sums of D terms. The square root admits
-  // plain sequential sums over all keys.
-  const double c = 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
-                   (6 + static_cast<double>(s.D) / 16) * conditioning;
+  // The square root admits plain sequential sums over all keys.
+  const double c =
+      16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + score_roundings(s.D) * conditioning;
   const bool f32 = s.dtype == ASSAY_F32;
   std::vector<double> got(D);
   for (std::size_t d = 0; d < D; ++d) got[d] = widened(s, buffers[attention::kO], row * D + d);

@@ -5,6 +5,7 @@
 
 #include "assay/parallel.h"
 #include "assay/size.h"
+#include "shared/score_rounding.h"
 #include "trusted.h"
 #include "util/reserved_memory.h"
 
@@ -176,8 +177,7 @@ class KeyHead {
     }
   }
 
-  // Scores may be in units of log 2, dot products may be plain sums of D terms, and the given lse
-  // is rounded. A sum over rows inherits the worst of them.
+  // Besides the scores, the given lse is rounded. A sum over rows inherits the worst of them.
   void factors() {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
@@ -187,7 +187,7 @@ class KeyHead {
       const double lse = std::isfinite(tile_.lse[at]) ? std::abs(tile_.lse[at]) : 0;
       const double conditioning =
           std::isfinite(tile_.conditioning[at]) ? tile_.conditioning[at] : 0;
-      const double factor = base + (6 + static_cast<double>(p_.D) / 16) * conditioning + 2 * lse;
+      const double factor = base + score_roundings(p_.D) * conditioning + 2 * lse;
       dq_->factor[to_size(tile_.first + i)] = factor;
       for (std::int64_t j = tile_.range[at].lo; j < tile_.range[at].hi; ++j) {
         double& of_key = dk_.factor[to_size(j)];

@@ -11,6 +11,7 @@
 #include "assay/parallel.h"
 #include "assay/size.h"
 #include "assay/tolerance.h"
+#include "shared/score_rounding.h"
 #include "trusted.h"
 
 namespace assay::flash_attention_fwd {
@@ -34,14 +35,13 @@ class Checker {
     return problem_.lse_at(t.b, t.h, t.first + i);
   }
 
-  // C, plus the conditioning of the row's scores times 6 + D / 16: scores may be in units of log 2,
-  // and dot products plain sums of D terms. The square root admits plain sums over all keys.
+  // C, plus what the conditioning of the row's scores costs. The square root admits plain sums over
+  // all keys.
   double factor(const TileReference& t, std::int64_t i) const {
     const auto keys = static_cast<double>(std::max<std::int64_t>(t.keys[to_size(i)], 1));
     const double conditioning = t.conditioning[to_size(i)];
     return 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
-           (6 + static_cast<double>(problem_.p.D) / 16) *
-               (std::isfinite(conditioning) ? conditioning : 0);
+           score_roundings(problem_.p.D) * (std::isfinite(conditioning) ? conditioning : 0);
   }
 
   // If all weights are equal, the roundings of a plain sum of n terms may all go the same way: at
