@@ -472,10 +472,12 @@ TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {
     const bool greedy = params.value("sampling", "greedy") == "greedy";
     if (entry != "generate" && greedy) others.insert(name);
   }
-  // The cases with NaN or huge values, one with 20 million logits and one with 65,540 items.
-  EXPECT_THAT(others, ::testing::UnorderedElementsAre("accept_wide_256", "budget_0", "huge_masked",
-                                                      "items_beyond_16_bits", "nan_unvisited",
-                                                      "sibling_leak"));
+  // The cases with NaN or huge values, one with 20 million logits, one with 65,540 items, and those
+  // where nothing is given at all.
+  EXPECT_THAT(others, ::testing::UnorderedElementsAre(
+                          "accept_wide_256", "budget_0", "huge_masked", "items_beyond_16_bits",
+                          "nan_unvisited", "sibling_leak", "bf16_nan", "batch_0_null",
+                          "attention_batch_0_null", "accept_batch_0_null"));
 }
 
 // Forged numbers: none makes the harness compute or read without bounds.

@@ -64,7 +64,10 @@ void override_params(Params& p, const json& wrong) {
   p.n = wrong.value("n", p.n);
   p.ldm = wrong.value("ldm", p.ldm);
   p.row_bytes = wrong.value("row_bytes", p.row_bytes);
+  p.caches = wrong.value("caches", p.caches);
+  p.fa.Hq = wrong.value("Hq", p.fa.Hq);
   p.fa.Hkv = wrong.value("Hkv", p.fa.Hkv);
+  p.fa.D = wrong.value("D", p.fa.D);
   p.fa.B = p.B;
   p.sampling.temperature = wrong.value("temperature", p.sampling.temperature);
   p.max_new = wrong.value("max_new", p.max_new);

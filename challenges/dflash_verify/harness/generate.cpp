@@ -209,7 +209,8 @@ void script_item(const Shape& s, std::int64_t b, Random& random, const NoisePool
     if (best.is_array()) {
       for (const json& symbol : best) row[token_of(symbol)] = kPeak;
     } else if (best.is_string()) {
-      row[random.below(s.V)] = kNan;
+      const auto place = random.below(s.V);
+      row[best == "nan_first" ? 0 : best == "nan_last" ? s.V - 1 : place] = kNan;
     } else {
       row[token_of(best)] = kPeak;
     }
@@ -399,8 +400,36 @@ void offset_logits(const Shape& s, const AcceptInputs& in) {
   }
 }
 
-void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
+// A case's buffers, with memory elsewhere for those that it passes as NULL: so the others are drawn
+// as usual.
+class StandIns {
+ public:
+  StandIns(const Shape& s, BufferViews buffers) : views_(buffers.begin(), buffers.end()) {
+    using namespace accept;
+    const std::size_t nodes = to_size(s.nodes()), row = to_size(s.V) * sizeof(float);
+    provide(kParent, nodes * sizeof(std::int32_t));
+    provide(kToken, nodes * sizeof(std::int32_t));
+    provide(kRootLogits, to_size(s.B()) * row);
+    provide(kNodeLogits, nodes * row);
+  }
+  BufferViews views() { return views_; }
+
+ private:
+  void provide(int handle, std::size_t bytes) {
+    BufferView& view = views_[to_size(handle)];
+    if (view.data != nullptr) return;
+    view.data = memory_.emplace_back(bytes).data();
+    view.bytes = bytes;
+  }
+
+  std::vector<BufferView> views_;
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews given) {
   using namespace accept;
+  StandIns all(s, given);
+  const BufferViews buffers = all.views();
   copy_to(buffers[kCu], s.cu);
   write_trees(s, seed, buffers[kParent].as<std::int32_t>());
   const AcceptInputs in = accept_inputs(buffers);
