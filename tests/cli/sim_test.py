@@ -377,7 +377,7 @@ int main() {
         self.assertRun(run, 0, "cudaSuccess 32 6 64 104\n")
         run = self.sim("--arch", "sm_90", PROGRAMS / "lazy.cu", "--", "launch")
         self.assertRun(run, 2, "cudaSuccess 32 6 64 104\ncudaErrorNotSupported\n")
-        self.assertIn("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 is not supported, in kernel void "
+        self.assertIn("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group is not supported, in kernel void "
                       "later<3>(float*) (lazy.cu:", run.err)
 
     def test_several_files_with_kernels_of_one_name(self):
@@ -524,6 +524,11 @@ int main() {
         self.assertIn("no findings", run.err)
         early = self.sim(*arguments, "--", "early")
         self.assertRegex(early.out, r"^0 and [1-9]\d* wrong\n$")
+
+    def test_bulk_copies_within_a_cluster(self):
+        run = self.sim("--arch", "sm_90", PROGRAMS / "bulk_cluster.cu")
+        self.assertRun(run, 0, "0 and 0 wrong, cudaSuccess\n")
+        self.assertIn("no findings", run.err)
 
     def test_clusters(self):
         arguments = "--arch", "sm_90", PROGRAMS / "cluster.cu"

@@ -92,14 +92,16 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
     return true;
   };
   if (from(select_alu(in), true)) return;
+  // Before plain st and red, which do not know .async.
+  if (const auto bulk = select_bulk(in, names_)) return add(in, *bulk, false);
   for (const auto& choice :
        {select_move(in, names_), select_param(in, names_), select_memory(in, names_)}) {
     if (choice) return add(in, *choice, false);
   }
   if (from(select_warp_op(in), false) || from(select_tensor(in), false)) return;
-  for (const auto& choice : {select_atomic(in, names_), select_barrier(in),
-                             select_async(in, names_), select_bulk(in, names_),
-                             select_mbarrier(in, names_), select_texture(in), select_control(in)}) {
+  for (const auto& choice :
+       {select_atomic(in, names_), select_barrier(in), select_async(in, names_),
+        select_mbarrier(in, names_), select_texture(in), select_control(in)}) {
     if (choice) return add(in, *choice, false);
   }
   throw_unsupported(in);

@@ -1,10 +1,12 @@
 #include "sim/execution/bulk_copies.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "sim/execution/block_run.h"
+#include "sim/memory/bits.h"
 
 namespace assay::sim {
 namespace {
@@ -14,13 +16,31 @@ std::byte* host_of(BlockRun& block, std::uint64_t address, bool shared) {
                 : reinterpret_cast<std::byte*>(block.global_zero + address);
 }
 
-void check(BlockRun& block, const BulkCopy& c, AccessKind kind, const std::byte* value,
-           bool shared) {
-  const std::uint64_t address = kind == AccessKind::store ? c.to : c.from;
-  const RangeAccess access{kind, address, c.bytes, value, c.pc, c.warp, c.lane};
-  if (shared ? block.checker.shared_range(access) : block.checker.global_range(access)) return;
+[[noreturn]] void end_launch(const BlockRun& block, const BulkCopy& c) {
   throw LaunchFailure{
       true, FindingKind::out_of_bounds, block.index, c.warp * kWarpSize + c.lane, c.pc, {}};
+}
+
+void check(BlockRun& block, const BulkCopy& c, AccessKind kind, const std::byte* value,
+           bool shared) {
+  const std::uint64_t address = kind == AccessKind::load ? c.from : c.to;
+  const RangeAccess access{kind, address, c.bytes, value, c.pc, c.warp, c.lane};
+  if (shared ? block.checker.shared_range(access) : block.checker.global_range(access)) return;
+  end_launch(block, c);
+}
+
+// Calls allowed(access) for accesses that make up the copy's write, each by up to kLanes lanes with
+// `bytes` bytes, as long as it returns true.
+template <class F>
+void check_by_lanes(const BlockRun& by, const BulkCopy& c, AccessKind kind, std::uint32_t bytes,
+                    F&& allowed) {
+  for (std::uint64_t at = 0; at < c.bytes; at += std::uint64_t{kLanes} * bytes) {
+    std::array<std::uint64_t, kLanes> address{};
+    for (std::uint32_t l = 0; l < kLanes; ++l) address[l] = c.to + at + l * bytes;
+    const auto mask = static_cast<std::uint32_t>(low_bits((c.bytes - at) / bytes));
+    if (!allowed({kind, bytes, mask, address.data(), nullptr, c.pc, c.warp, c.lane}))
+      end_launch(by, c);
+  }
 }
 
 }  // namespace
@@ -45,9 +65,13 @@ BulkCopies::Contents BulkCopies::read(BlockRun& block, const BulkCopy& c, bool s
   return contents;
 }
 
-void BulkCopies::write(BlockRun& block, const BulkCopy& c, const Contents& contents, bool shared) {
-  check(block, c, AccessKind::store, contents.data.data(), shared);
-  std::memcpy(host_of(block, c.to, shared), contents.data.data(), contents.data.size());
+void BulkCopies::put(BlockRun& block, const BulkCopy& c, const Contents& contents, bool shared) {
+  std::byte* const to = host_of(block, c.to, shared);
+  if (c.reduction.update != nullptr) {
+    c.reduction.update(to, contents.data.data(), c.bytes, !shared && block.grid->parallel);
+  } else {
+    std::memcpy(to, contents.data.data(), contents.data.size());
+  }
   for (std::size_t piece = 0; piece < contents.undefined.size(); ++piece) {
     if (contents.undefined[piece] == 0) continue;
     std::array<std::uint64_t, kLanes> address{};
@@ -58,22 +82,44 @@ void BulkCopies::write(BlockRun& block, const BulkCopy& c, const Contents& conte
   }
 }
 
-void BulkCopies::load(BlockRun& block, const BulkCopy& copy, std::uint64_t mbarrier) {
-  if (copy.bytes == 0) return;
-  const std::uint64_t memory = block.checker.shared_bytes();
-  // The check of the write reports it.
-  if (copy.to > memory || copy.bytes > memory - copy.to)
-    check(block, copy, AccessKind::store, nullptr, true);
+void BulkCopies::check_target(BlockRun& by, BlockRun& to, const BulkCopy& copy) {
+  if (&by == &to) {
+    const std::uint64_t memory = by.checker.shared_bytes();
+    // The check of the write reports it.
+    if (copy.to > memory || copy.bytes > memory - copy.to)
+      check(by, copy, AccessKind::store, nullptr, true);
+    return;
+  }
+  const bool reduces = copy.reduction.update != nullptr;
+  by.checker.cluster_ordered_otherwise();
+  check_by_lanes(by, copy, reduces ? AccessKind::reduction : AccessKind::store,
+                 reduces
+                     ? copy.reduction.word_bytes
+                     : static_cast<std::uint32_t>(std::min<std::uint64_t>(copy.bytes, kBulkPiece)),
+                 [&](const WarpAccess& a) { return by.checker.shared_of(to.checker, a); });
+}
+
+void BulkCopies::load(BlockRun& by, BlockRun& to, const BulkCopy& copy, std::uint64_t mbarrier,
+                      Contents contents) {
   loading_bytes_ += copy.bytes;
-  loads_.push_back({copy, mbarrier, read(block, copy, false)});
+  loads_.push_back({copy, mbarrier, &by != &to, std::move(contents)});
+}
+
+void BulkCopies::taint(std::size_t later, std::uint16_t bytes) {
+  if (later >= loads_.size()) return;  // so many were on their way that it is complete
+  loads_[loads_.size() - 1 - later].contents.undefined.assign(1, bytes);
 }
 
 std::uint64_t BulkCopies::land(BlockRun& block, std::uint64_t mbarrier) {
   std::uint64_t bytes = 0;
   for (const Load& l : loads_) {
     if (l.mbarrier != mbarrier) continue;
-    write(block, l.copy, l.contents, true);
-    block.checker.mbarrier_arrive(l.copy.warp, mbarrier);
+    if (l.from_another_block) {
+      put(block, l.copy, l.contents, true);
+    } else {
+      write_shared(block, l.copy, l.contents);
+      block.checker.mbarrier_arrive(l.copy.warp, mbarrier);
+    }
     bytes += l.copy.bytes;
   }
   std::erase_if(loads_, [&](const Load& l) { return l.mbarrier == mbarrier; });
@@ -81,8 +127,22 @@ std::uint64_t BulkCopies::land(BlockRun& block, std::uint64_t mbarrier) {
   return bytes;
 }
 
+void BulkCopies::write_shared(BlockRun& block, const BulkCopy& c, const Contents& contents) {
+  if (c.reduction.update == nullptr) {
+    check(block, c, AccessKind::store, contents.data.data(), true);
+  } else {
+    check_by_lanes(block, c, AccessKind::reduction, c.reduction.word_bytes,
+                   [&](const WarpAccess& a) { return block.checker.shared(a); });
+  }
+  put(block, c, contents, true);
+}
+
 void BulkCopies::complete(BlockRun& block, const Store& s) {
-  write(block, s.copy, read(block, s.copy, true), false);
+  const Contents contents = read(block, s.copy, true);
+  const bool reduces = s.copy.reduction.update != nullptr;
+  check(block, s.copy, reduces ? AccessKind::reduction : AccessKind::store,
+        reduces ? nullptr : contents.data.data(), false);
+  put(block, s.copy, contents, false);
 }
 
 void BulkCopies::store(BlockRun& block, const BulkCopy& copy) {

@@ -1,11 +1,14 @@
-// cp.async.bulk without tensors: copies between global and shared memory that one thread starts and
-// hardware carries out (PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk").
+// Copies between global and shared memory, and between the shared memories of a cluster's blocks,
+// that one thread starts and hardware carries out (PTX ISA, "Data Movement and Conversion
+// Instructions": cp.async.bulk without tensors, cp.reduce.async.bulk, st.async, red.async).
 //
 // Each copy touches shared memory as late as the program's own waits allow, so that what does not
-// wait is seen. From global to shared memory it reads when it is issued, and writes once somebody
-// polls the mbarrier that counts its bytes. From shared to global memory it reads and writes when a
-// wait for its group begins, with .read or without, or when the block ends. For the race check the
-// thread that issued the copy makes both accesses, at these times.
+// wait is seen. One that an mbarrier counts reads when it is issued, and writes once somebody polls
+// the mbarrier. One from shared to global memory reads and writes when a wait for its group begins,
+// with .read or without, or when the block ends. For the race check the thread that issued the copy
+// makes both accesses, at these times. A write to the memory of another block is checked when it is
+// issued, and what it races with is not looked for: the mbarrier that counts it lies there too, and
+// orders the blocks by other means than the cluster's barrier.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +23,46 @@ namespace assay::sim {
 
 struct BlockRun;
 
-// Addresses and bytes are multiples of kBulkPiece.
+// Combines the words at `to` with those of the copy. `concurrent`: so may other host threads.
+using BulkUpdate = void (*)(std::byte* to, const std::byte* words, std::uint64_t bytes,
+                            bool concurrent);
+
+struct BulkReduction {
+  BulkUpdate update = nullptr;
+  std::uint32_t word_bytes = 0;
+};
+
+// Addresses and bytes are multiples of kBulkPiece, or of the words that one st.async stores.
 struct BulkCopy {
   std::uint32_t warp = 0, lane = 0, pc = 0;  // who issued it, and where
   std::uint64_t from = 0, to = 0;            // in shared memory: offsets
   std::uint64_t bytes = 0;
+  BulkReduction reduction{};  // without update: the copy replaces what is there
 };
 
 class BulkCopies {
  public:
   void reset();
 
-  // To shared memory; `mbarrier` is the offset of the object that counts the bytes. Reads at once.
-  void load(BlockRun&, const BulkCopy&, std::uint64_t mbarrier);
+  // What a copy has read.
+  struct Contents {
+    std::vector<std::byte> data;
+    std::vector<std::uint16_t> undefined;  // which bytes of each piece are; empty: none
+  };
+  // Reads, at once, what a copy by a thread of the block takes from the block's shared memory or
+  // from global memory.
+  static Contents read(BlockRun&, const BulkCopy&, bool shared);
+  // Ends the launch if a thread of `by` must not write to this place in the shared memory of `to`.
+  static void check_target(BlockRun& by, BlockRun& to, const BulkCopy&);
+  // Then: the copy to the shared memory of `to`, whose copies these are. `mbarrier` is the offset
+  // there of the object that counts its bytes.
+  void load(BlockRun& by, BlockRun& to, const BulkCopy&, std::uint64_t mbarrier, Contents);
+  // Of the copy that was issued as the last but `later`: these bytes of its first piece, by bits, are
+  // undefined.
+  void taint(std::size_t later, std::uint16_t bytes);
   bool loading() const { return !loads_.empty(); }
   // Whether so much is on its way that land() must not wait for somebody to poll.
-  bool full() const { return loading_bytes_ > kMostBytes; }
+  bool full() const { return loading_bytes_ > kMostBytes || loads_.size() > kMostLoads; }
   // Writes what the copies of an mbarrier have read, and returns their bytes.
   std::uint64_t land(BlockRun&, std::uint64_t mbarrier);
 
@@ -52,16 +79,12 @@ class BulkCopies {
  private:
   // Of a block: no program needs so many.
   static constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
-  static constexpr std::size_t kMostStores = 4096;
+  static constexpr std::size_t kMostLoads = 65536, kMostStores = 4096;
 
-  // What a copy has read.
-  struct Contents {
-    std::vector<std::byte> data;
-    std::vector<std::uint16_t> undefined;  // which bytes of each piece are; empty: none
-  };
   struct Load {
     BulkCopy copy;
     std::uint64_t mbarrier = 0;
+    bool from_another_block = false;
     Contents contents;
   };
   struct Store {
@@ -69,8 +92,9 @@ class BulkCopies {
     std::uint32_t group = 0;
   };
 
-  static Contents read(BlockRun&, const BulkCopy&, bool shared);
-  static void write(BlockRun&, const BulkCopy&, const Contents&, bool shared);
+  // Writes, with the check of it and without.
+  static void write_shared(BlockRun&, const BulkCopy&, const Contents&);
+  static void put(BlockRun&, const BulkCopy&, const Contents&, bool shared);
   static void complete(BlockRun&, const Store&);
 
   std::vector<Load> loads_;   // in order of issue

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "sim/execution/memory_path.h"
-#include "sim/math/formats.h"
 #include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/lane_ops.h"
 #include "sim/operations/modifiers.h"
+#include "sim/operations/word_operations.h"
 
 namespace assay::sim {
 
@@ -26,119 +26,6 @@ using ptx::Type;
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-
-// Operations: compute the new value of a memory word from its old one, the operand, and for cas the
-// value to store. All have the word's unsigned type W.
-template <class T>
-struct Add {
-  static T apply(T old, T b) { return static_cast<T>(old + b); }
-};
-template <class T>
-struct Min {
-  static T apply(T old, T b) { return b < old ? b : old; }
-};
-template <class T>
-struct Max {
-  static T apply(T old, T b) { return old < b ? b : old; }
-};
-template <class T>
-struct And {
-  static T apply(T old, T b) { return old & b; }
-};
-template <class T>
-struct Or {
-  static T apply(T old, T b) { return old | b; }
-};
-template <class T>
-struct Xor {
-  static T apply(T old, T b) { return old ^ b; }
-};
-template <class T>
-struct Exchange {
-  static T apply(T, T b) { return b; }
-};
-template <class T>
-struct Increment {
-  static T apply(T old, T b) { return old >= b ? 0 : old + 1; }
-};
-template <class T>
-struct Decrement {
-  static T apply(T old, T b) { return old == 0 || old > b ? b : old - 1; }
-};
-
-// In global memory f32 is flushed to zero, in shared memory it is not (PTX ISA, "atom").
-struct AddF32 {
-  static std::uint32_t apply(std::uint32_t old, std::uint32_t b) {
-    const float sum = std::bit_cast<float>(old) + std::bit_cast<float>(b);
-    return std::bit_cast<std::uint32_t>(canonical(sum));
-  }
-};
-struct AddF32Flushed {
-  static std::uint32_t apply(std::uint32_t old, std::uint32_t b) {
-    const float sum = flush(std::bit_cast<float>(old)) + flush(std::bit_cast<float>(b));
-    return std::bit_cast<std::uint32_t>(flush(canonical(sum)));
-  }
-};
-struct AddF64 {
-  static std::uint64_t apply(std::uint64_t old, std::uint64_t b) {
-    return std::bit_cast<std::uint64_t>(
-        canonical(std::bit_cast<double>(old) + std::bit_cast<double>(b)));
-  }
-};
-
-// Sums of f16 and bf16 values are rounded once: f32 has more than twice their precision.
-template <class H>
-struct AddHalf {
-  static std::uint16_t apply(std::uint16_t old, std::uint16_t b) {
-    return static_cast<std::uint16_t>(to_half<H>(widen(H{old}) + widen(H{b})).bits);
-  }
-};
-// For a NaN, the other operand; -0 is below +0.
-template <class H, bool kMax>
-struct PickHalf {
-  static std::uint16_t apply(std::uint16_t old, std::uint16_t b) {
-    const float x = widen(H{old}), y = widen(H{b});
-    if (x != x) return y != y ? static_cast<std::uint16_t>(kNan16) : b;
-    if (y != y) return old;
-    if (x == y) return (old & 0x8000) != 0 ? (kMax ? b : old) : (kMax ? old : b);
-    return (x < y) == kMax ? b : old;
-  }
-};
-template <class Op>
-struct Both {
-  static std::uint32_t apply(std::uint32_t old, std::uint32_t b) {
-    const std::uint32_t low =
-        Op::apply(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(b));
-    const std::uint32_t high =
-        Op::apply(static_cast<std::uint16_t>(old >> 16), static_cast<std::uint16_t>(b >> 16));
-    return low | (high << 16);
-  }
-};
-
-template <class W>
-W load_word(const std::byte* p) {
-  W value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
-// Replaces the word at `p` by f(old) and returns old.
-template <class W, class F>
-W update(std::byte* p, bool shared_with_host_threads, F&& f) {
-  if constexpr (sizeof(W) <= 8) {
-    if (shared_with_host_threads) {
-      auto* word = reinterpret_cast<W*>(p);
-      W old = __atomic_load_n(word, __ATOMIC_RELAXED);
-      while (!__atomic_compare_exchange_n(word, &old, f(old), true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED)) {
-      }
-      return old;
-    }
-  }
-  const W old = load_word<W>(p), value = f(old);
-  std::memcpy(p, &value, sizeof value);
-  return old;
-}
 
 template <class W>
 W source(Warp& w, std::uint32_t slot, unsigned lane) {
@@ -244,51 +131,6 @@ void vector_atomic(Warp& w, const Instr& in) {
   });
 }
 
-template <template <class> class Op>
-Handler integer_handler(Type t) {
-  switch (t) {
-    case Type::u32: return atomic<std::uint32_t, Op<std::uint32_t>>;
-    case Type::u64: return atomic<std::uint64_t, Op<std::uint64_t>>;
-    default: return nullptr;
-  }
-}
-template <template <class> class Op>
-Handler ordered_handler(Type t) {
-  // Signed words are compared as such; apply() converts both ways without loss.
-  switch (t) {
-    case Type::s32: return atomic<std::uint32_t, Op<std::int32_t>>;
-    case Type::s64: return atomic<std::uint64_t, Op<std::int64_t>>;
-    default: return integer_handler<Op>(t);
-  }
-}
-template <template <class> class Op>
-Handler bits_handler(Type t) {
-  switch (t) {
-    case Type::b32: return atomic<std::uint32_t, Op<std::uint32_t>>;
-    case Type::b64: return atomic<std::uint64_t, Op<std::uint64_t>>;
-    default: return nullptr;
-  }
-}
-
-Handler add_handler(Type t, Space space) {
-  switch (t) {
-    case Type::u32:
-    case Type::s32: return atomic<std::uint32_t, Add<std::uint32_t>>;
-    case Type::u64:
-    case Type::s64: return atomic<std::uint64_t, Add<std::uint64_t>>;
-    case Type::f32:
-      if (space == Space::generic) return add_f32_anywhere;
-      return space == Space::shared ? atomic<std::uint32_t, AddF32>
-                                    : atomic<std::uint32_t, AddF32Flushed>;
-    case Type::f64: return atomic<std::uint64_t, AddF64>;
-    case Type::f16: return atomic<std::uint16_t, AddHalf<Half>>;
-    case Type::bf16: return atomic<std::uint16_t, AddHalf<Bfloat>>;
-    case Type::f16x2: return atomic<std::uint32_t, Both<AddHalf<Half>>>;
-    case Type::bf16x2: return atomic<std::uint32_t, Both<AddHalf<Bfloat>>>;
-    default: return nullptr;
-  }
-}
-
 Handler exchange_handler(Type t) {
   switch (t) {
     case Type::b32: return atomic<std::uint32_t, Exchange<std::uint32_t>>;
@@ -309,17 +151,11 @@ Handler cas_handler(Type t) {
 }
 
 Handler scalar_handler(std::string_view op, Type t, Space space) {
-  if (op == "add") return add_handler(t, space);
-  if (op == "min") return ordered_handler<Min>(t);
-  if (op == "max") return ordered_handler<Max>(t);
-  if (op == "and") return bits_handler<And>(t);
-  if (op == "or") return bits_handler<Or>(t);
-  if (op == "xor") return bits_handler<Xor>(t);
-  if (op == "inc") return t == Type::u32 ? integer_handler<Increment>(t) : nullptr;
-  if (op == "dec") return t == Type::u32 ? integer_handler<Decrement>(t) : nullptr;
   if (op == "exch") return exchange_handler(t);
   if (op == "cas") return cas_handler(t);
-  return nullptr;
+  if (op == "add" && t == Type::f32 && space == Space::generic) return add_f32_anywhere;
+  return make_operation(op, t, space == Space::shared,
+                        []<class W, class Op>() -> Handler { return atomic<W, Op>; });
 }
 
 template <class W, class Op>

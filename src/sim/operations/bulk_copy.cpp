@@ -1,6 +1,13 @@
-// cp.async.bulk: see sim/execution/bulk_copies.h. What needs clusters of blocks or tensor maps is
-// refused.
+// cp.async.bulk, cp.reduce.async.bulk, st.async and red.async: see sim/execution/bulk_copies.h. What
+// needs tensor maps is refused.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <string_view>
 
 #include "sim/execution/bulk_copies.h"
 #include "sim/execution/cluster_run.h"
@@ -9,20 +16,118 @@
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
+#include "sim/operations/word_operations.h"
 
 namespace assay::sim {
 
 namespace {
 
+using ptx::Type;
+
+// --- what a copy does to the words at its destination
+
+template <class W, class Op>
+void update_words(std::byte* to, const std::byte* words, std::uint64_t bytes, bool concurrent) {
+  for (std::uint64_t at = 0; at < bytes; at += sizeof(W)) {
+    const W b = load_word<W>(words + at);
+    update<W>(to + at, concurrent, [&](W value) { return static_cast<W>(Op::apply(value, b)); });
+  }
+}
+
+struct Reduction {
+  std::string_view op;
+  Type type;
+  bool shared;  // to shared memory
+  bool operator==(const Reduction&) const = default;
+};
+
+// The forms of cp.reduce.async.bulk and red.async that ptxas takes for sm_90. An instruction refers
+// to one by its number.
+constexpr std::array kReductions = std::to_array<Reduction>({
+    {"add", Type::u32, false},  {"add", Type::s32, false}, {"add", Type::u64, false},
+    {"add", Type::f32, false},  {"add", Type::f64, false}, {"add", Type::f16, false},
+    {"add", Type::bf16, false}, {"min", Type::u32, false}, {"min", Type::s32, false},
+    {"min", Type::u64, false},  {"min", Type::s64, false}, {"min", Type::f16, false},
+    {"min", Type::bf16, false}, {"max", Type::u32, false}, {"max", Type::s32, false},
+    {"max", Type::u64, false},  {"max", Type::s64, false}, {"max", Type::f16, false},
+    {"max", Type::bf16, false}, {"inc", Type::u32, false}, {"dec", Type::u32, false},
+    {"and", Type::b32, false},  {"and", Type::b64, false}, {"or", Type::b32, false},
+    {"or", Type::b64, false},   {"xor", Type::b32, false}, {"xor", Type::b64, false},
+    {"add", Type::u32, true},   {"add", Type::s32, true},  {"add", Type::u64, true},
+    {"add", Type::s64, true},   {"min", Type::u32, true},  {"min", Type::s32, true},
+    {"max", Type::u32, true},   {"max", Type::s32, true},  {"inc", Type::u32, true},
+    {"dec", Type::u32, true},   {"and", Type::b32, true},  {"or", Type::b32, true},
+    {"xor", Type::b32, true},
+});
+
+template <bool kMax>
+BulkReduction pick_half(Type t) {
+  return t == Type::f16 ? BulkReduction{update_words<std::uint16_t, PickHalf<Half, kMax>>, 2}
+                        : BulkReduction{update_words<std::uint16_t, PickHalf<Bfloat, kMax>>, 2};
+}
+
+BulkReduction reduction_of(const Reduction& r) {
+  const bool half = r.type == Type::f16 || r.type == Type::bf16;
+  if (half && r.op == "min") return pick_half<false>(r.type);
+  if (half && r.op == "max") return pick_half<true>(r.type);
+  return make_operation(r.op, r.type, r.shared, []<class W, class Op>() -> BulkReduction {
+    return {update_words<W, Op>, sizeof(W)};
+  });
+}
+
+BulkReduction reduction_of_number(std::uint32_t number) {
+  static const auto all = [] {
+    std::array<BulkReduction, kReductions.size()> list;
+    std::ranges::transform(kReductions, list.begin(), reduction_of);
+    return list;
+  }();
+  return all[number];
+}
+
+// --- the instructions
+
+// Instr::e
+struct BulkFlags {
+  bool narrow_to = false, narrow_from = false, narrow_object = false;  // addresses of 32 bits
+  bool from_shared = false;
+  bool multicast = false;
+  bool generic = false;  // addresses in shared memory are generic
+  unsigned values = 0;   // st.async, red.async: how many registers, of ...
+  unsigned word_bytes = 0;
+  unsigned reduction = 0;  // 1 + its number; 0: none
+
+  std::uint32_t encode() const {
+    return (narrow_to ? 1u : 0u) | (narrow_from ? 2u : 0u) | (narrow_object ? 4u : 0u) |
+           (from_shared ? 8u : 0u) | (multicast ? 16u : 0u) | (generic ? 32u : 0u) | (values << 8) |
+           (word_bytes << 12) | (reduction << 16);
+  }
+  static BulkFlags decode(std::uint32_t e) {
+    BulkFlags f;
+    f.narrow_to = (e & 1) != 0;
+    f.narrow_from = (e & 2) != 0;
+    f.narrow_object = (e & 4) != 0;
+    f.from_shared = (e & 8) != 0;
+    f.multicast = (e & 16) != 0;
+    f.generic = (e & 32) != 0;
+    f.values = (e >> 8) & 15;
+    f.word_bytes = (e >> 12) & 15;
+    f.reduction = e >> 16;
+    return f;
+  }
+  BulkReduction update() const {
+    return reduction == 0 ? BulkReduction{} : reduction_of_number(reduction - 1);
+  }
+};
+
 BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64_t to,
-                 std::uint32_t bytes) {
+                 std::uint32_t bytes, const BulkFlags& f) {
   if ((from | to | bytes) % kBulkPiece != 0) {
     fail(w, FindingKind::misaligned, lane,
          fmt::format("copies {} bytes from {:#x} to {:#x}, but addresses and size of a bulk copy "
                      "are multiples of {}",
                      bytes, from, to, kBulkPiece));
   }
-  return {w.index, lane, w.pc, from, to, bytes};
+  return {w.index, lane, w.pc, from, to, bytes, f.update()};
 }
 
 void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
@@ -39,41 +144,128 @@ void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
   }
 }
 
-// The offset in the executing block's shared memory of one in the window.
-std::uint64_t own_offset(WarpRun& w, std::uint64_t offset) {
-  if (w.block->cluster == nullptr || w.block->cluster->owner(*w.block, offset) == w.block)
-    return offset;
-  throw Unsupported(fmt::format("{} to the shared memory of another block is not supported ({})",
-                                w.block->grid->program->info_of(w.pc).text,
-                                w.block->grid->program->place(w.pc)));
+// The block whose shared memory an offset in the window names. The offset becomes one in it.
+BlockRun& owner_of(WarpRun& w, std::uint32_t lane, std::uint64_t& offset) {
+  const std::uint64_t in_window = offset;
+  BlockRun* const owner =
+      w.block->cluster == nullptr ? w.block : w.block->cluster->owner(*w.block, offset);
+  if (owner == nullptr) no_such_block(w, lane, in_window);
+  return *owner;
 }
 
-// a: destination, b: source, c: bytes, e: the mbarrier
-template <bool kNarrowTo, bool kNarrowObject>
+// The block whose memory holds both the destination and the mbarrier, which become offsets in it.
+BlockRun& target_of(WarpRun& w, std::uint32_t lane, std::uint64_t& to, std::uint64_t& object) {
+  BlockRun &target = owner_of(w, lane, to), &holder = owner_of(w, lane, object);
+  if (&target != &holder) {
+    fail(w, FindingKind::out_of_bounds, lane,
+         "copies to the shared memory of one block and names an mbarrier in that of another");
+  }
+  check_mbarrier(w, lane, object);
+  return target;
+}
+
+void issue(BlockRun& by, BlockRun& to, const BulkCopy& copy, std::uint64_t object,
+           BulkCopies::Contents contents) {
+  to.bulk.load(by, to, copy, object, std::move(contents));
+  if (to.bulk.full()) land_bulk_copies(to, object);
+}
+
+// The blocks, by rank, that a mask names.
+template <class F>
+void for_blocks(WarpRun& w, std::uint32_t lane, std::uint32_t mask, F&& f) {
+  for (mask &= 0xffff; mask != 0; mask &= mask - 1) {
+    std::uint64_t offset = (std::uint64_t(std::countr_zero(mask)) + 1) * kClusterStride;
+    f(owner_of(w, lane, offset));
+  }
+}
+
+// Extra: destination, source, bytes, the mbarrier, and for a multicast the blocks.
 void load(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
-  Lanes64 to, object;
-  lane_addresses(w, in.a, in.imm, kNarrowTo, to);
-  lane_addresses(w, in.e, 0, kNarrowObject, object);
+  const BulkFlags f = BulkFlags::decode(in.e);
+  const std::uint32_t* const slot = w.extra + in.aux;
+  Lanes64 to, from, object;
+  lane_addresses(w, slot[0], in.imm, f.narrow_to, to);
+  lane_addresses(w, slot[1], 0, f.narrow_from, from);
+  lane_addresses(w, slot[3], 0, f.narrow_object, object);
   for_lanes(w.active, [&](std::uint32_t l) {
-    const BulkCopy copy = copy_of(w, l, w.r64(in.b).v[l], own_offset(w, to.v[l]), w.r32(in.c).v[l]);
-    const std::uint64_t mbarrier = own_offset(w, object.v[l]);
-    check_mbarrier(w, l, mbarrier);
-    w.block->bulk.load(*w.block, copy, mbarrier);
-    if (w.block->bulk.full()) land_bulk_copies(w, mbarrier);
+    BlockRun& target = target_of(w, l, to.v[l], object.v[l]);
+    const BulkCopy copy = copy_of(w, l, from.v[l], to.v[l], w.r32(slot[2]).v[l], f);
+    if (copy.bytes == 0) return;
+    if (!f.multicast) {
+      BulkCopies::check_target(*w.block, target, copy);
+      return issue(*w.block, target, copy, object.v[l],
+                   BulkCopies::read(*w.block, copy, f.from_shared));
+    }
+    const std::uint32_t mask = w.r32(slot[4]).v[l];
+    for_blocks(w, l, mask,
+               [&](BlockRun& block) { BulkCopies::check_target(*w.block, block, copy); });
+    const BulkCopies::Contents contents = BulkCopies::read(*w.block, copy, false);
+    for_blocks(w, l, mask,
+               [&](BlockRun& block) { issue(*w.block, block, copy, object.v[l], contents); });
   });
 }
 
 // a: destination, b: source, c: bytes
-template <bool kNarrowFrom>
 void store(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
+  const BulkFlags f = BulkFlags::decode(in.e);
   Lanes64 from, to;
-  lane_addresses(w, in.b, 0, kNarrowFrom, from);
+  lane_addresses(w, in.b, 0, f.narrow_from, from);
   lane_addresses(w, in.a, in.imm, false, to);
   for_lanes(w.active, [&](std::uint32_t l) {
-    w.block->bulk.store(*w.block, copy_of(w, l, from.v[l], to.v[l], w.r32(in.c).v[l]));
+    w.block->bulk.store(*w.block, copy_of(w, l, from.v[l], to.v[l], w.r32(in.c).v[l], f));
   });
+}
+
+// The lane's registers, one after the other.
+std::array<std::byte, kBulkPiece> values_of(WarpRun& w, const BulkFlags& f,
+                                            const std::uint32_t* slot, std::uint32_t lane) {
+  std::array<std::byte, kBulkPiece> bytes{};
+  for (unsigned v = 0; v < f.values; ++v) {
+    const std::uint64_t value = f.word_bytes == 8 ? w.r64(slot[v]).v[lane] : w.r32(slot[v]).v[lane];
+    std::memcpy(bytes.data() + std::size_t{v} * f.word_bytes, &value, f.word_bytes);
+  }
+  return bytes;
+}
+
+// Extra: destination, values, the mbarrier.
+void send(Warp& warp, const Instr& in) {
+  auto& w = run_of(warp);
+  const BulkFlags f = BulkFlags::decode(in.e);
+  const std::uint32_t* const slot = w.extra + in.aux;
+  Lanes64 to, object;
+  lane_addresses(w, slot[0], in.imm, f.narrow_to, to);
+  lane_addresses(w, slot[1 + f.values], 0, f.narrow_object, object);
+  const std::uint32_t bytes = f.values * f.word_bytes;
+  std::map<BlockRun*, std::size_t> tainted;  // copies to a block, the last first
+  const auto one = [&](std::uint32_t l) {
+    std::uint64_t at = to.v[l], counted = object.v[l];
+    if (f.generic) {
+      at -= kSharedRange.begin;
+      counted -= kSharedRange.begin;
+    }
+    BlockRun& target = target_of(w, l, at, counted);
+    const auto values = values_of(w, f, slot + 1, l);
+    if (w.replaying) {
+      std::uint16_t undefined = 0;
+      for (std::uint32_t b = 0; b < bytes; ++b)
+        undefined |= static_cast<std::uint16_t>(values[b] != std::byte{0} ? 1u << b : 0u);
+      return target.bulk.taint(tainted[&target]++, undefined);
+    }
+    if (at % bytes != 0) {
+      fail(w, FindingKind::misaligned, l,
+           fmt::format("writes {} bytes to offset {} of shared memory, which is not aligned", bytes,
+                       at));
+    }
+    const BulkCopy copy{w.index, l, w.pc, 0, at, bytes, f.update()};
+    BulkCopies::check_target(*w.block, target, copy);
+    issue(*w.block, target, copy, counted, {{values.begin(), values.begin() + bytes}, {}});
+  };
+  if (!w.replaying) return for_lanes(w.active, one);
+  for (std::uint32_t l = kLanes; l-- > 0;) {
+    if (((w.active >> l) & 1u) != 0) one(l);
+  }
 }
 
 void commit(Warp& warp, const Instr&) {
@@ -88,38 +280,57 @@ void wait(Warp& warp, const Instr& in) {
 
 void prefetch(Warp&, const Instr&) {}
 
-FlowSelection select_load(const ptx::Instruction& in, const Names& names) {
-  const bool narrow_to = narrow_base(in.operands[0], names),
-             narrow_object = narrow_base(in.operands[3], names);
-  FlowSelection s;
-  if (narrow_to) {
-    s.run = narrow_object ? load<true, true> : load<true, false>;
-  } else {
-    s.run = narrow_object ? load<false, true> : load<false, false>;
+// --- selection
+
+// Whether reductions in another order give the same.
+bool commutes(const Reduction& r) { return r.type < Type::f16 && r.op != "inc" && r.op != "dec"; }
+
+// The reduction that the modifiers name.
+std::uint32_t number_of_reduction(const ptx::Instruction& in, bool shared) {
+  for (const std::string& m : in.modifiers) {
+    const auto found = std::ranges::find(kReductions, Reduction{m, last_type(in), shared});
+    if (found != kReductions.end())
+      return static_cast<std::uint32_t>(found - kReductions.begin()) + 1;
   }
-  s.operands = {address_form(narrow_to), OperandForm::address64, OperandForm::src32,
-                address_form(narrow_object)};
-  return s;
+  throw_unsupported(in);
 }
 
-FlowSelection select_store(const ptx::Instruction& in, const Names& names) {
-  const bool narrow = narrow_base(in.operands[1], names);
+FlowSelection select_load(const ptx::Instruction& in, const Names& names, BulkFlags f) {
+  f.narrow_to = narrow_base(in.operands[0], names);
+  f.narrow_from = f.from_shared && narrow_base(in.operands[1], names);
+  f.narrow_object = narrow_base(in.operands[3], names);
   FlowSelection s;
-  s.run = narrow ? store<true> : store<false>;
-  s.operands = {OperandForm::address64, address_form(narrow), OperandForm::src32};
+  s.run = load;
+  s.operands = {address_form(f.narrow_to), address_form(f.narrow_from), OperandForm::src32,
+                address_form(f.narrow_object)};
+  if (f.multicast) s.operands.push_back(OperandForm::src32);
+  s.uses_extra = true;
+  s.uses_cluster = f.multicast || f.from_shared;
+  s.e = f.encode();
   return s;
 }
 
-}  // namespace
+FlowSelection select_store(const ptx::Instruction& in, const Names& names, BulkFlags f) {
+  f.narrow_from = narrow_base(in.operands[1], names);
+  FlowSelection s;
+  s.run = store;
+  s.operands = {OperandForm::address64, address_form(f.narrow_from), OperandForm::src32};
+  s.ordered = f.reduction != 0 && !commutes(kReductions[f.reduction - 1]);
+  s.e = f.encode();
+  return s;
+}
 
-std::optional<FlowSelection> select_bulk(const ptx::Instruction& in, const Names& names) {
-  if (in.opcode != "cp" || !has(in, "bulk")) return std::nullopt;
-  if (in.modifiers.front() != "async" || has(in, "tensor") || has(in, "multicast::cluster") ||
-      has(in, "cp_mask"))
+FlowSelection select_copy(const ptx::Instruction& in, const Names& names) {
+  const bool reduces = in.modifiers.front() == "reduce";
+  if ((!reduces && in.modifiers.front() != "async") || has(in, "tensor") || has(in, "cp_mask"))
     throw_unsupported(in);
   const bool policy = has(in, "L2::cache_hint");
   const std::size_t count = in.operands.size() - (policy ? 1 : 0);
-  const bool counted = has(in, "mbarrier::complete_tx::bytes");
+  const bool counted = has(in, "mbarrier::complete_tx::bytes"), global = has(in, "global");
+  BulkFlags f;
+  f.from_shared = !global;
+  f.multicast = has(in, "multicast::cluster");
+  if (reduces) f.reduction = number_of_reduction(in, !global);
   FlowSelection s;
   if (has(in, "commit_group")) {
     s.run = commit;
@@ -129,14 +340,52 @@ std::optional<FlowSelection> select_bulk(const ptx::Instruction& in, const Names
   } else if (has(in, "prefetch") && count == 2) {
     s.run = prefetch;
     s.operands = {OperandForm::address64, OperandForm::src32};
-  } else if (has(in, "global") && counted && count == 4) {
-    s = select_load(in, names);
-  } else if (has(in, "global") && has(in, "shared::cta") && has(in, "bulk_group") && count == 3) {
-    s = select_store(in, names);
+  } else if (counted && (global ? !reduces : has(in, "shared::cluster") && !f.multicast) &&
+             count == (f.multicast ? 5u : 4u)) {
+    s = select_load(in, names, f);
+  } else if (global && has(in, "shared::cta") && has(in, "bulk_group") && count == 3) {
+    s = select_store(in, names, f);
   } else {
     throw_unsupported(in);
   }
   if (policy) s.operands.push_back(OperandForm::ignored);
+  return s;
+}
+
+// st.async, red.async
+FlowSelection select_send(const ptx::Instruction& in, const Names& names) {
+  const Type type = last_type(in);
+  BulkFlags f;
+  f.word_bytes = ptx::size_of(type);
+  f.values = has(in, "v4") ? 4 : has(in, "v2") ? 2 : 1;
+  if (in.opcode == "red") f.reduction = number_of_reduction(in, true);
+  const bool words = f.word_bytes == 4 || f.word_bytes == 8;
+  if (in.operands.size() != 3 || !words || f.values * f.word_bytes > kBulkPiece ||
+      !has(in, "mbarrier::complete_tx::bytes") || has(in, "mmio") || has(in, "global"))
+    throw_unsupported(in);
+  f.generic = !has_prefix(in, "shared");
+  f.narrow_to = narrow_base(in.operands[0], names);
+  f.narrow_object = narrow_base(in.operands[2], names);
+  const bool wide = f.word_bytes == 8;
+  FlowSelection s;
+  s.run = send;
+  s.operands = {address_form(f.narrow_to),
+                f.values > 1 ? (wide ? OperandForm::src64_list : OperandForm::src32_list)
+                             : (wide ? OperandForm::src64 : OperandForm::src32),
+                address_form(f.narrow_object)};
+  s.uses_extra = true;
+  s.uses_cluster = true;
+  s.e = f.encode();
+  return s;
+}
+
+}  // namespace
+
+std::optional<FlowSelection> select_bulk(const ptx::Instruction& in, const Names& names) {
+  const bool copies = in.opcode == "cp" && has(in, "bulk");
+  const bool sends = (in.opcode == "st" || in.opcode == "red") && has(in, "async");
+  if (!copies && !sends) return std::nullopt;
+  FlowSelection s = copies ? select_copy(in, names) : select_send(in, names);
   s.cls = InstrClass::memory;
   return s;
 }

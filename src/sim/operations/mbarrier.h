@@ -39,9 +39,10 @@ struct Mbarrier {
   }
 };
 
+struct BlockRun;
 struct Warp;
-// Completes the bulk copies that the object at this offset counts.
-void land_bulk_copies(Warp&, std::uint64_t object);
+// Completes the bulk copies to the block that the object at this offset in its shared memory counts.
+void land_bulk_copies(BlockRun&, std::uint64_t object);
 // One arrival for each active lane at the mbarrier at its address, `base` + `offset`. With
 // `increment` the phase waits for one more, so that the arrival has no net effect (cp.async).
 void arrive_after_copies(Warp&, std::uint32_t base, std::uint64_t offset, std::uint32_t flags,

@@ -170,7 +170,8 @@ void test_wait(Warp& warp, const Instr& in) {
   Hosts host;
   locate(w, in.a, in.imm, in.e, AccessKind::atomic_load, address, host);
   if (w.block->bulk.loading()) {
-    for_each_object(w.active, address, [&](std::uint64_t object) { land_bulk_copies(w, object); });
+    for_each_object(w.active, address,
+                    [&](std::uint64_t object) { land_bulk_copies(*w.block, object); });
   }
   std::uint32_t over = 0;
   for_lanes(w.active, [&](unsigned l) {
@@ -227,14 +228,13 @@ FlowSelection select_wait(const ptx::Instruction& in, OperandForm address) {
 
 }  // namespace
 
-void land_bulk_copies(Warp& warp, std::uint64_t object) {
-  auto& w = run_of(warp);
-  const std::uint64_t landed = w.block->bulk.land(*w.block, object);
+void land_bulk_copies(BlockRun& block, std::uint64_t object) {
+  const std::uint64_t landed = block.bulk.land(block, object);
   if (landed == 0) return;
-  std::byte* const host = w.block->shared.data() + object;
+  std::byte* const host = block.shared.data() + object;
   Mbarrier m = read(host);
   m.bytes -= static_cast<std::int32_t>(landed);
-  finish(w, object, m);
+  if (m.advance()) block.checker.mbarrier_complete(object);
   write(host, m);
 }
 

@@ -29,7 +29,6 @@ struct Form {
   const char* why = "";
 };
 
-constexpr const char* kCluster = "asynchronous copies to another block";
 constexpr const char* kTma = "TMA: asynchronous copies by the block";
 constexpr const char* kTexture = "layers, levels and gathers of textures; surfaces";
 constexpr const char* kVideo = "emulated since sm_50; no compiler emits them";
@@ -153,7 +152,9 @@ constexpr Form kForms[] = {
      "ld.global.nc.L1::no_allocate.v2.u64 {%rd1, %rd2}, [%rd3]; ldu.global.u32 %r1, [%rd1];"},
     {kMove, "st", "st.release.gpu.global.u32 [%rd1], %r1; st.local.v2.b64 [%rd1], {%rd2, %rd3};"},
     {kMove, "st.async, red.async",
-     "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];", kCluster},
+     "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r1], {%r2, %r4}, [%r3]; "
+     "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %r2, "
+     "[%r3];"},
     {kMove, "st.bulk", "st.bulk.shared::cta [%rd1], %rd2, 0;", kBlackwell},
     {kMove, "multimem", "multimem.red.global.add.u32 [%rd1], %r1;", "several GPUs"},
     {kMove, "prefetch, prefetchu", "prefetch.global.L2 [%rd1]; prefetchu.L1 [%rd1];"},
@@ -190,10 +191,13 @@ constexpr Form kForms[] = {
      "cp.async.bulk.prefetch.L2.global [%rd1], 128;"},
     {kAsync, "cp.async.bulk within a cluster",
      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1], [%r2], 16, "
-     "[%r3];",
-     kCluster},
+     "[%r3]; "
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], "
+     "[%rd1], %r2, [%r3], %h1;"},
     {kAsync, "cp.reduce.async.bulk",
-     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 16;", kTma},
+     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%rd1], [%r1], 16; "
+     "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.s32 [%r1], "
+     "[%r2], 16, [%r3];"},
     {kAsync, "cp.async.bulk.tensor",
      "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];", kTma},
     {kAsync, "tensormap.replace", "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%rd1], 1;",

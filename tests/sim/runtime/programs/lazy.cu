@@ -6,9 +6,8 @@
 
 template <int kValue>
 __global__ void later(float* p) {
-  asm volatile(
-      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" ::"l"(p),
-      "r"(0));
+  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%1}], [%1];" ::"l"(p),
+               "r"(0));
   p[threadIdx.x] = kValue;
 }
 
