@@ -94,7 +94,7 @@ bool decidable(const json& params, std::int64_t beams) {
   const std::int64_t K = params.at("K");
   if (inexact && beams * K > kMostInexactPairs) return false;
   // Beyond this divisor, sums a step of 2^-12 apart have scores too close to tell apart.
-  constexpr double kMostClearDivisor = 0x1p-12 / 1e-6;
+  constexpr double kMostClearDivisor = 0x1p-12 / kClearGap;
   const bool close = penalised && std::pow(params.at("max_new").get<double>(),
                                            params.at("alpha").get<double>()) > kMostClearDivisor;
   return !(penalised || inexact) || (!ties && beams <= (close ? 300 : 1000));

@@ -275,7 +275,7 @@ class ItemSearch {
     const bool safe = s_.exact_sums && s_.kind == BS_LOG_PROBS && a != b;
     if (safe && (same_length || s_.alpha == 0 || s_.rank_mode == 1)) return;
     if (s_.exact_sums && s_.kind == BS_LOG_PROBS && a == b && s_.alpha == 0) return;
-    const double gap = s_.kind == BS_LOGITS ? 1e-4 : 1e-6 * (1 + std::abs(a));
+    const double gap = s_.kind == BS_LOGITS ? 1e-4 : kClearGap * (1 + std::abs(a));
     if (!(std::abs(a - b) >= gap)) clear_ = false;
   }
 

@@ -48,6 +48,10 @@ struct Answer {
   bool finished = false;
 };
 
+// Scores of log-probabilities further apart than this, relative to 1 + |score|, are told apart by
+// every fp32 implementation.
+inline constexpr double kClearGap = 1e-6;
+
 struct BeamReference final : Reference {
   std::vector<std::vector<Answer>> items;
   std::int64_t calls = 0, rows = 0;  // of the plain search

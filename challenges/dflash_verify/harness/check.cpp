@@ -50,11 +50,8 @@ double widened(const Shape& s, const BufferView& o, std::size_t at) {
 void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, std::size_t row,
                 RowJudge& o_judge, RowJudge& lse_judge) {
   const auto D = to_size(s.D);
-  const auto keys = static_cast<double>(r.keys[row / to_size(s.Hq)]);
-  const double conditioning = std::isfinite(r.conditioning[row]) ? r.conditioning[row] : 0;
-  // The square root admits plain sequential sums over all keys.
-  const double c =
-      16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + score_roundings(s.D) * conditioning;
+  const double c = attention_roundings(static_cast<double>(r.keys[row / to_size(s.Hq)]), s.D,
+                                       r.conditioning[row]);
   const bool f32 = s.dtype == ASSAY_F32;
   std::vector<double> got(D);
   for (std::size_t d = 0; d < D; ++d) got[d] = widened(s, buffers[attention::kO], row * D + d);

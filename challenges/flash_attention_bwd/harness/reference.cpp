@@ -177,17 +177,15 @@ class KeyHead {
     }
   }
 
-  // Besides the scores, the given lse is rounded. A sum over rows inherits the worst of them.
+  // The row's roundings forward, the gradients' own, and those of the given lse. A sum over rows
+  // inherits the worst of them.
   void factors() {
     const auto keys =
         static_cast<double>(std::max<std::int64_t>(head_.keys, head_.queries) * problem_.group());
-    const double base = 32 + 4 * std::log2(std::max(keys, 1.0)) + std::sqrt(keys) / 2;
     for (std::int64_t i = 0; i < tile_.rows; ++i) {
       const auto at = to_size(i);
       const double lse = std::isfinite(tile_.lse[at]) ? std::abs(tile_.lse[at]) : 0;
-      const double conditioning =
-          std::isfinite(tile_.conditioning[at]) ? tile_.conditioning[at] : 0;
-      const double factor = base + score_roundings(p_.D) * conditioning + 2 * lse;
+      const double factor = 16 + attention_roundings(keys, p_.D, tile_.conditioning[at]) + 2 * lse;
       dq_->factor[to_size(tile_.first + i)] = factor;
       for (std::int64_t j = tile_.range[at].lo; j < tile_.range[at].hi; ++j) {
         double& of_key = dk_.factor[to_size(j)];

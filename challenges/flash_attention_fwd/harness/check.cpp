@@ -35,13 +35,10 @@ class Checker {
     return problem_.lse_at(t.b, t.h, t.first + i);
   }
 
-  // C, plus what the conditioning of the row's scores costs. The square root admits plain sums over
-  // all keys.
+  // C of the row, with what the conditioning of its scores costs.
   double factor(const TileReference& t, std::int64_t i) const {
-    const auto keys = static_cast<double>(std::max<std::int64_t>(t.keys[to_size(i)], 1));
-    const double conditioning = t.conditioning[to_size(i)];
-    return 16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 +
-           score_roundings(problem_.p.D) * (std::isfinite(conditioning) ? conditioning : 0);
+    return attention_roundings(static_cast<double>(t.keys[to_size(i)]), problem_.p.D,
+                               t.conditioning[to_size(i)]);
   }
 
   // If all weights are equal, the roundings of a plain sum of n terms may all go the same way: at

@@ -284,10 +284,8 @@ class Checker {
     const kvc_config& c = p_.config[op.cache];
     const auto Dv = to_size(c.Dv);
     const auto at = to_size(row * c.n_q + head);
-    const double keys = std::max(1.0, static_cast<double>(a.keys[to_size(row)]));
-    // The square root admits plain sequential sums over all keys.
     const double bound =
-        16 + 4 * std::log2(keys) + std::sqrt(keys) / 2 + score_roundings(c.D) * a.conditioning[at];
+        attention_roundings(static_cast<double>(a.keys[to_size(row)]), c.D, a.conditioning[at]);
     const bool f32 = p_.element_bytes == 4;
     const std::byte* o = element(kO, op.o_at);
     std::vector<double> got(Dv);

@@ -128,14 +128,19 @@ class Search {
     return o_.patience > 0 && finished_[b] >= o_.patience * static_cast<double>(K_);
   }
 
+  // The most that an active beam scores, as it is or with further tokens: the penalty makes the
+  // score of one sum rise or fall with the length, so an end is the most.
+  virtual double most_possible(const Beam& beam) const {
+    return std::max({beam.score, score(beam.acc, beam.len + 1),
+                     score(beam.acc, static_cast<std::int32_t>(T_))});
+  }
+
   // With keep_finished: K finished beams are better than any active one is or can still become.
   bool decided(std::int32_t b) const {
     if (p_.keep_finished == 0) return false;
     double bound = -kInf;
     each_beam(b, [&](const Beam& beam) {
-      if (beam.finished == 0)
-        bound = std::max({bound, beam.score, score(beam.acc, beam.len + 1),
-                          score(beam.acc, static_cast<std::int32_t>(T_))});
+      if (beam.finished == 0) bound = std::max(bound, most_possible(beam));
     });
     std::int64_t better = 0;
     each_beam(
