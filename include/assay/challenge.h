@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/abi.h"
 #include "assay/case.h"
 #include "assay/dtype.h"
 #include "assay/error.h"
@@ -54,7 +55,8 @@ struct BufferPlan {
   // Inputs: hidden from the worker until this phase starts; forever if the case has no such phase.
   int phase = 0;
   int due = kDefaultDue;  // outputs: judged as they are when this phase ends
-  bool null = false;      // the worker sees NULL
+  bool null = false;      // the worker sees NULL, and so does the challenge ...
+  bool withheld = false;  // ... but for fill(), which has memory for it
   bool canary = true;     // outputs: bytes around the buffer must survive
   bool compared = true;   // outputs: must agree bitwise between two runs of a deterministic case
   int sized_by = -1;      // outputs: the handle of an i64 output that holds how many bytes of this
@@ -106,14 +108,15 @@ struct CasePlan {
     }
   }
 
-  // Marks buffers that the submission receives as null pointers. Throws ChallengeError, a fault of
+  // Withholds buffers, which the submission receives as null pointers. fill() fills them as if it
+  // did not, so that all else is drawn as in the case with them. Throws ChallengeError, a fault of
   // the spec, if the plan has no buffer of that name.
   void pass_as_null(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const auto is_it = [&](const BufferPlan& buffer) { return buffer.name == name; };
       const auto found = std::find_if(buffers.begin(), buffers.end(), is_it);
       if (found == buffers.end()) throw ChallengeError("no buffer is called " + name);
-      found->null = true;
+      found->null = found->withheld = true;
     }
   }
 
@@ -186,18 +189,28 @@ struct MemoryAccount {
   std::uint64_t peak = 0, last_phase_peak = 0;
 };
 
-// The harness's half of a callback challenge. Answers requests that arrive during the submission's
-// call, while the worker is stopped and its clock stands still. `request` is hostile bytes: parse
-// with bounds, and check every count before a loop or an allocation. Returns a status for the
-// adapter and fills `response`.
+// The harness's half of a callback challenge, the model that a submission calls. Answers requests
+// that arrive during the submission's call, while the worker is stopped and its clock stands still.
+// `request` is hostile bytes: parse with bounds, and check every count before a loop or an
+// allocation. Returns a status for the adapter and fills `response`.
 class CallbackServer {
  public:
   virtual ~CallbackServer() = default;
   virtual std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                              std::span<std::byte> response) = 0;
-  // What the submission did against the rules, or nothing. It fails the case whatever its call
-  // returned: a request refused with a status may make the call return just the one expected.
-  virtual std::string_view complaint() const { return {}; }
+  // The first request against the rules, or nothing. It fails the case whatever the call returned:
+  // a request refused with a status may make the call return just the one expected.
+  std::string_view complaint() const { return complaint_; }
+
+ protected:
+  // Refuses a request. Returns the status to serve.
+  std::int32_t complain(std::string_view what) {
+    if (complaint_.empty()) complaint_.append("the model was called wrongly: ").append(what);
+    return ASSAY_EINVAL;
+  }
+
+ private:
+  std::string complaint_;
 };
 
 // The case that a draw from the spec's space stands for.

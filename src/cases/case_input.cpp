@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "assay/error.h"
+#include "cases/fill_inputs.h"
 
 namespace assay::cases {
 
@@ -69,7 +70,7 @@ void CaseInput::draw(std::uint64_t seed) {
   processes::poison_gaps(planned_.plan, planned_.layout, arena_, seed);
   // No output arena exists yet; fill() and reference() do not look at outputs.
   const std::vector<BufferView> buffers = views(nullptr);
-  challenge_.fill(*planned_.spec, planned_.plan, Seeds(seed), buffers);
+  fill_inputs(challenge_, *planned_.spec, planned_.plan, Seeds(seed), buffers);
   reference_ = challenge_.reference(*planned_.spec, planned_.plan, buffers);
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "assay/challenge.h"
 #include "processes/protocol_violation.h"
@@ -25,7 +24,6 @@ class BoundedServer final : public CallbackServer {
 
   std::int32_t serve(std::uint32_t kind, std::span<const std::byte> request,
                      std::span<std::byte> response) override;
-  std::string_view complaint() const override { return inner_.complaint(); }
   // Why no further request is answered, once a limit was exceeded.
   const std::optional<ProtocolViolation>& given_up() const { return given_up_; }
 

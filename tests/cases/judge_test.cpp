@@ -146,13 +146,8 @@ TEST_F(JudgeTest, AMissingFeatureIsUnsupportedUnlessExpected) {
 class Refusing final : public CallbackServer {
  public:
   std::int32_t serve(std::uint32_t, std::span<const std::byte>, std::span<std::byte>) override {
-    complaint_ = "asked too much";
-    return ASSAY_EINVAL;
+    return complain("asked too much");
   }
-  std::string_view complaint() const override { return complaint_; }
-
- private:
-  std::string complaint_;
 };
 
 TEST_F(JudgeTest, AWrongRequestFailsEvenIfItsRefusalIsTheStatusExpected) {
@@ -162,7 +157,7 @@ TEST_F(JudgeTest, AWrongRequestFailsEvenIfItsRefusalIsTheStatusExpected) {
   EXPECT_EQ(judged(ASSAY_EINVAL).verdict, Verdict::ok);
   const CaseResult r = judged(server.serve(0, {}, {}));
   EXPECT_EQ(r.verdict, Verdict::wrong_answer);
-  EXPECT_EQ(r.detail, "asked too much");
+  EXPECT_EQ(r.detail, "the model was called wrongly: asked too much");
 }
 
 TEST_F(JudgeTest, BytesBehindAnOutputMustSurvive) {

@@ -15,6 +15,7 @@
 
 #include "assay/error.h"
 #include "cases/challenge_registry.h"
+#include "cases/fill_inputs.h"
 #include "processes/layout.h"
 #include "support/direct_call.h"
 #include "support/direct_runner.h"
@@ -64,7 +65,7 @@ class Filled {
         windows_(layout_, input_.data(), output_.data()),
         buffers_(processes::views(layout_, input_.data(), output_.data(), nullptr, &windows_)) {
     processes::poison_gaps(plan_, layout_, input_.data(), seed);
-    challenge_.fill(case_, plan_, seed, buffers_);
+    cases::fill_inputs(challenge_, case_, plan_, Seeds(seed), buffers_);
     processes::poison(plan_, layout_, output_.data(), seed);
     reference_ = challenge_.reference(case_, plan_, buffers_);
     server_ = challenge_.callbacks(case_, plan_, buffers_);

@@ -12,6 +12,7 @@
 
 #include "assay/abi.h"
 #include "cases/challenge_registry.h"
+#include "cases/fill_inputs.h"
 #include "cases/judge.h"
 #include "fuzz/promises.h"
 #include "processes/layout.h"
@@ -41,7 +42,7 @@ class Subject {
   void prepare() {
     if (reference_ != nullptr) return;
     memory_ = std::make_unique<Memory>(layout_);
-    challenge_.fill(spec_, plan_, kSeed, buffers());
+    cases::fill_inputs(challenge_, spec_, plan_, Seeds(kSeed), buffers());
     processes::poison(plan_, layout_, memory_->output.data(), kPoison);
     reference_ = challenge_.reference(spec_, plan_, buffers());
     first_output_ = copy(memory_->output);

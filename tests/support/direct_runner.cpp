@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/error.h"
+#include "cases/fill_inputs.h"
 #include "cases/judge.h"
 #include "draw/space.h"
 #include "processes/layout.h"
@@ -40,7 +41,7 @@ CaseResult DirectRunner::run(const CaseSpec& spec, std::uint64_t seed) {
   const std::vector<BufferView> buffers =
       processes::views(layout, input.data(), output.data(), nullptr, &windows);
   processes::poison_gaps(plan, layout, input.data(), seed);
-  challenge.fill(spec, plan, seed, buffers);
+  cases::fill_inputs(challenge, spec, plan, Seeds(seed), buffers);
   const auto reference = challenge.reference(spec, plan, buffers);
   const auto server = challenge.callbacks(spec, plan, buffers);
   processes::poison(plan, layout, output.data(), seed);

@@ -106,8 +106,7 @@ void fill_bad(const Shape& s, BufferViews buffers) {
 void generate_inputs(const CaseSpec& spec, const Shape& s, const Seeds& seeds,
                      BufferViews buffers) {
   Random random(seeds.inputs);
-  const auto lengths =
-      buffers[kPromptLen].span<std::int32_t>();  // empty in a case that passes NULL
+  const auto lengths = buffers[kPromptLen].span<std::int32_t>();
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     lengths[b] = static_cast<std::int32_t>(s.prompt_start[b + 1] - s.prompt_start[b]);
   }

@@ -5,8 +5,6 @@
 // already.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -201,14 +199,8 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t calls() const { return calls_; }
   std::int64_t rows() const { return rows_; }
-  std::string_view complaint() const override { return complaint_; }  // the first one
 
  private:
-  std::int32_t complain(const char* what) {
-    if (complaint_.empty()) complaint_ = fmt::format("the model was called wrongly: {}", what);
-    return ASSAY_EINVAL;
-  }
-
   template <class T>
   static T read(const std::byte* from, std::size_t i) {
     T value;
@@ -296,7 +288,6 @@ class ModelServer final : public CallbackServer {
   std::int64_t calls_ = 0, rows_ = 0, tested_ = -1;
   std::uint64_t issued_ = 0;
   std::vector<float> tested_row_;
-  std::string complaint_;
 };
 
 }  // namespace assay::beam_search

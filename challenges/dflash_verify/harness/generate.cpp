@@ -53,7 +53,6 @@ std::uint64_t item_seed(std::uint64_t seed, std::int64_t b) {
 }
 
 void write_trees(const Shape& s, std::uint64_t seed, std::int32_t* parent) {
-  if (parent == nullptr) return;
   for (std::int64_t b = 0; b < s.B(); ++b) {
     const auto at = to_size(b);
     write_tree(s.items[at], item_seed(seed, b), parent + s.cu[at]);
@@ -360,14 +359,10 @@ void fill_sampling(const CaseSpec& spec, const Shape& s, std::uint64_t seed, Buf
       const std::int64_t n = s.items[at].n;
       Random random(item_seed(substream(seed, 6), b));
       std::vector<ChildTokens> tokens;
-      // Tokens are drawn from a distribution that is withheld from the call, which must be refused.
-      std::vector<float> unseen(to_size(s.V));
       for (std::int64_t i = -1; i < n; ++i) {
         float* logits = logits_of(s, in, b, i);
         float* const all = i < 0 ? root_q : node_q;
-        float* q = all != nullptr                           ? all + (i < 0 ? b : s.cu[at] + i) * s.V
-                   : root_q != nullptr || node_q != nullptr ? unseen.data()
-                                                            : nullptr;
+        float* q = all == nullptr ? nullptr : all + (i < 0 ? b : s.cu[at] + i) * s.V;
         if (shared) {
           const float* from = parts + (i < 0 ? 0 : 2 * s.V);
           std::copy_n(from, s.V, logits);
@@ -400,36 +395,8 @@ void offset_logits(const Shape& s, const AcceptInputs& in) {
   }
 }
 
-// A case's buffers, with memory elsewhere for those that it passes as NULL: so the others are drawn
-// as usual.
-class StandIns {
- public:
-  StandIns(const Shape& s, BufferViews buffers) : views_(buffers.begin(), buffers.end()) {
-    using namespace accept;
-    const std::size_t nodes = to_size(s.nodes()), row = to_size(s.V) * sizeof(float);
-    provide(kParent, nodes * sizeof(std::int32_t));
-    provide(kToken, nodes * sizeof(std::int32_t));
-    provide(kRootLogits, to_size(s.B()) * row);
-    provide(kNodeLogits, nodes * row);
-  }
-  BufferViews views() { return views_; }
-
- private:
-  void provide(int handle, std::size_t bytes) {
-    BufferView& view = views_[to_size(handle)];
-    if (view.data != nullptr) return;
-    view.data = memory_.emplace_back(bytes).data();
-    view.bytes = bytes;
-  }
-
-  std::vector<BufferView> views_;
-  std::vector<std::vector<std::byte>> memory_;
-};
-
-void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews given) {
+void fill_accept(const CaseSpec& spec, const Shape& s, std::uint64_t seed, BufferViews buffers) {
   using namespace accept;
-  StandIns all(s, given);
-  const BufferViews buffers = all.views();
   copy_to(buffers[kCu], s.cu);
   write_trees(s, seed, buffers[kParent].as<std::int32_t>());
   const AcceptInputs in = accept_inputs(buffers);
@@ -471,12 +438,10 @@ void fill_compact(const Shape& s, std::uint64_t seed, BufferViews buffers) {
         if (random.uniform() < 0.4) path.push_back(i);
       }
     }
-    if (auto* acc = buffers[kAccNode].as<std::int32_t>(); acc != nullptr) {
-      std::fill_n(acc + s.cu[b], item.n, -1);
-      std::copy(path.begin(), path.end(), acc + s.cu[b]);
-    }
-    if (auto* n_acc = buffers[kNAcc].as<std::int32_t>(); n_acc != nullptr)
-      n_acc[b] = static_cast<std::int32_t>(path.size());
+    auto* acc = buffers[kAccNode].as<std::int32_t>() + s.cu[b];
+    std::fill_n(acc, item.n, -1);
+    std::copy(path.begin(), path.end(), acc);
+    buffers[kNAcc].as<std::int32_t>()[b] = static_cast<std::int32_t>(path.size());
   }
   copy_to(buffers[kRows], rows);
   auto* kv = buffers[kKv].as<std::uint8_t>();

@@ -7,8 +7,6 @@
 // The hash is keyed: no state follows from what a submission has seen of others.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -170,15 +168,9 @@ class ModelServer final : public CallbackServer {
 
   std::int64_t verify_calls() const { return verify_calls_; }
   std::int64_t verify_rows() const { return verify_rows_; }
-  std::string_view complaint() const override { return complaint_; }  // the first one
 
  private:
   static constexpr std::int64_t kMostCalls = 100000;
-
-  std::int32_t complain(const char* what) {
-    if (complaint_.empty()) complaint_ = fmt::format("the model was called wrongly: {}", what);
-    return ASSAY_EINVAL;
-  }
 
   template <class T>
   static std::vector<T> copy(std::span<const std::byte> from, std::size_t count) {
@@ -264,7 +256,6 @@ class ModelServer final : public CallbackServer {
   std::vector<std::uint64_t> fresh_;     // of the last verify, until commit
   std::array<std::int32_t, 3> asked_{};  // by CallKind
   std::int64_t calls_ = 0, verify_calls_ = 0, verify_rows_ = 0;
-  std::string complaint_;
 };
 
 }  // namespace assay::dflash_verify

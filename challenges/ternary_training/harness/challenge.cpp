@@ -119,7 +119,7 @@ void plan_train_part(const Shape& s, const Sizes& z, CasePlan& plan) {
 
 void plan_logits(const Shape& s, const Sizes& z, CasePlan& plan) {
   using namespace logits;
-  const std::int64_t n = s.call.n_docs, T = s.call.config.T, V = s.call.config.V;
+  const std::int64_t n = Sizes::at_least_0(s.call.n_docs), T = s.call.config.T, V = s.call.config.V;
   plan.add(kDocs, {.name = "docs", .dtype = Dtype::u16, .shape = {n, T}, .role = Role::input});
   plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::input});
   plan.add(logits::kLogits,
@@ -131,6 +131,7 @@ void plan_generate(const Shape& s, const Sizes& z, CasePlan& plan) {
   const Params& p = s.call;
   const tt_config& c = p.config;
   const tt_generation& g = p.generation;
+  const std::int64_t steps = Sizes::at_least_0(g.steps);
   const Dimensions cache{g.n_docs, 2 * c.L, c.T, std::int64_t{c.Hkv} * c.hd};
   plan.add(kBlob, {.name = "blob", .dtype = Dtype::u8, .shape = z.blob, .role = Role::input});
   plan.add(kState, {.name = "state",
@@ -143,7 +144,7 @@ void plan_generate(const Shape& s, const Sizes& z, CasePlan& plan) {
       {.name = "tokens", .dtype = Dtype::u16, .shape = {g.n_docs, g.n_new}, .role = Role::input});
   plan.add(kGenerated, {.name = "generated",
                         .dtype = Dtype::u16,
-                        .shape = {g.n_docs, g.steps},
+                        .shape = {g.n_docs, steps},
                         .role = Role::output,
                         .due = 0});
   plan.add(kMoreTokens, {.name = "more_tokens",
