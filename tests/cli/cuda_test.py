@@ -93,7 +93,7 @@ extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, con
   if (invalid(p)) return ASSAY_EINVAL;
   if (p->dtype != ASSAY_F32) return ASSAY_ENOTSUP;
   if (p->rows * p->D == 0) return ASSAY_OK;
-  if (x == nullptr) return ASSAY_EINVAL;
+  if (x == nullptr || gamma == nullptr || beta == nullptr || y == nullptr) return ASSAY_EINVAL;
   const auto stream = static_cast<cudaStream_t>(ctx->stream);
   forward<<<unsigned(p->rows), kBlock, 0, stream>>>(*p, static_cast<const float*>(x), gamma, beta,
                                                     static_cast<float*>(y), aligned(cache));
@@ -105,7 +105,7 @@ extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, c
   if (invalid(p)) return ASSAY_EINVAL;
   if (p->dtype != ASSAY_F32) return ASSAY_ENOTSUP;
   if (p->D == 0) return ASSAY_OK;
-  if (p->rows > 0 && (x == nullptr || dy == nullptr)) return ASSAY_EINVAL;
+  if (p->rows > 0 && (x == nullptr || dy == nullptr || gamma == nullptr)) return ASSAY_EINVAL;
   /*IN_HOST*/
   const auto stream = static_cast<cudaStream_t>(ctx->stream);
   if (p->rows > 0 && dx != nullptr) {

@@ -163,7 +163,8 @@ extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, con
                           void* y, void* cache) {
   if (const int status = check(p); status != ASSAY_OK) return status;
   if (p->rows * p->D == 0) return ASSAY_OK;
-  if (x == nullptr || y == nullptr || cache == nullptr) return ASSAY_EINVAL;
+  if (x == nullptr || gamma == nullptr || beta == nullptr || y == nullptr || cache == nullptr)
+    return ASSAY_EINVAL;
   share(ctx, *p, [&](int, std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const float* __restrict row = f32(x) + r * p->D;
