@@ -108,8 +108,8 @@ struct CasePlan {
     }
   }
 
-  // Withholds buffers, which the submission receives as null pointers. fill() fills them as if it
-  // did not, so that all else is drawn as in the case with them. Throws ChallengeError, a fault of
+  // Withholds buffers: the submission receives null pointers. fill() fills them all the same, so
+  // that everything else is drawn as it is where they are passed. Throws ChallengeError, a fault of
   // the spec, if the plan has no buffer of that name.
   void pass_as_null(const std::vector<std::string>& names) {
     for (const std::string& name : names) {

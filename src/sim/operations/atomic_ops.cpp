@@ -27,6 +27,11 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
+template <class T>
+struct Exchange {
+  static T apply(T, T b) { return b; }
+};
+
 template <class W>
 W source(Warp& w, std::uint32_t slot, unsigned lane) {
   if constexpr (sizeof(W) == 16) {

@@ -40,10 +40,6 @@ struct Xor {
   static T apply(T old, T b) { return old ^ b; }
 };
 template <class T>
-struct Exchange {
-  static T apply(T, T b) { return b; }
-};
-template <class T>
 struct Increment {
   static T apply(T old, T b) { return old >= b ? 0 : old + 1; }
 };

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,18 @@
 #include "sim/device.h"
 
 namespace assay::sim {
+
+inline std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
+// All threads of a cluster's blocks meet.
+inline constexpr std::string_view kClusterBarrier = R"(
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+)";
 
 // A module; `body` is everything below the three directives.
 inline std::string module_around(std::string_view body, std::string_view target = "sm_90") {

@@ -50,12 +50,6 @@ constexpr std::string_view kSend = R"(
   @%p1 cp.async.bulk.commit_group;
 )";
 
-std::string joined(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
-  return text;
-}
-
 std::vector<std::uint32_t> numbers(std::uint32_t n) {
   return each_lane(n, [](std::uint32_t i) { return i; });
 }
@@ -371,10 +365,6 @@ constexpr std::string_view kCluster = R"(
   mapa.shared::cluster.u32 %r11, %r9, %r6;
   mapa.shared::cluster.u32 %r12, %r2, %r6;
 )";
-constexpr std::string_view kMeet = R"(
-  barrier.cluster.arrive.aligned;
-  barrier.cluster.wait.aligned;
-)";
 constexpr std::string_view kExpectTile = R"(
   @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd1, [full], %r3;
 )";
@@ -402,20 +392,21 @@ class BulkClusterTest : public BulkCopyTest {
 };
 
 TEST_F(BulkClusterTest, OneFetchForTheBlocksOfAMask) {
-  load_kernel(joined({kBegin, kCluster, "st.shared.u32 [%r2], 7;\n", kExpectTile, kMeet, R"(
+  load_kernel(
+      joined({kBegin, kCluster, "st.shared.u32 [%r2], 7;\n", kExpectTile, kClusterBarrier, R"(
   setp.eq.and.u32 %p4, %r5, 1, %p1;
   @%p4 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
       [tile], [%in], %r3, [full], 6;
   setp.eq.u32 %p5, %r5, 0;
   @%p5 bra wait_is_over;)",
-                      kWait, "wait_is_over:\n", kReadTile, kMeet}));
+              kWait, "wait_is_over:\n", kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(3);
   for (std::uint32_t i = 0; i < 192; ++i) ASSERT_EQ(out[i], i < 64 ? 7 : i % 64) << i;
   EXPECT_EQ(result.counters.global_load_bytes, 256u) << "fetched once";
 }
 
 TEST_F(BulkClusterTest, AMaskThatNamesNoBlock) {
-  load_kernel(joined({kBegin, kCluster, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kClusterBarrier, R"(
   @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
       [tile], [%in], %r3, [full], 9;)"}));
   in_cluster(2, upload(numbers(64)));
@@ -433,46 +424,47 @@ constexpr std::string_view kOwnTile = R"(
 )";
 
 TEST_F(BulkClusterTest, ToTheNextBlock) {
-  load_kernel(joined({kBegin, kCluster, kOwnTile, kExpectTile, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kOwnTile, kExpectTile, kClusterBarrier, R"(
   @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
       [%r10], [own], %r3, [%r11];)",
-                      kWait, kReadTile, kMeet}));
+                      kWait, kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(4);
   for (std::uint32_t i = 0; i < 256; ++i) ASSERT_EQ(out[i], (i / 64 + 3) % 4 * 100 + i % 64) << i;
 }
 
 TEST_F(BulkClusterTest, IsSeenOnlyByWhomWaits) {
-  load_kernel(joined({kBegin, kCluster, kOwnTile, "st.shared.u32 [%r2], 7;\n", kExpectTile, kMeet,
-                      R"(
+  load_kernel(
+      joined({kBegin, kCluster, kOwnTile, "st.shared.u32 [%r2], 7;\n", kExpectTile, kClusterBarrier,
+              R"(
   @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
       [%r10], [own], %r3, [%r11];)",
-                      kMeet, kReadTile, kMeet}));
+              kClusterBarrier, kReadTile, kClusterBarrier}));
   EXPECT_EQ(in_cluster(2, upload(numbers(64))), std::vector<std::uint32_t>(128, 7));
 }
 
 TEST_F(BulkClusterTest, AddsInTheNextBlock) {
-  load_kernel(
-      joined({kBegin, kCluster, kOwnTile, "st.shared.u32 [%r2], 1000;\n", kExpectTile, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kOwnTile, "st.shared.u32 [%r2], 1000;\n", kExpectTile,
+                      kClusterBarrier, R"(
   @%p1 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32
       [%r10], [own], %r3, [%r11];)",
-              kWait, kReadTile, kMeet}));
+                      kWait, kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(2);
   for (std::uint32_t i = 0; i < 128; ++i)
     ASSERT_EQ(out[i], 1000 + (i < 64 ? 100 : 0) + i % 64) << i;
 }
 
 TEST_F(BulkClusterTest, WordsOfEveryThread) {
-  load_kernel(joined({kBegin, kCluster, kExpectTile, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kExpectTile, kClusterBarrier, R"(
   mad.lo.u32 %r23, %r5, 100, %t;
   st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r12], %r23, [%r11];)",
-                      kWait, kReadTile, kMeet}));
+                      kWait, kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(2);
   for (std::uint32_t i = 0; i < 128; ++i) ASSERT_EQ(out[i], (i < 64 ? 100 : 0) + i % 64) << i;
 }
 
 // One thread in four sends a vector of four words: to a generic address, or as two of 64 bits.
 TEST_F(BulkClusterTest, Vectors) {
-  load_kernel(joined({kBegin, kCluster, kExpectTile, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kExpectTile, kClusterBarrier, R"(
   cvt.u64.u32 %rd5, %r2;
   cvta.shared.u64 %rd5, %rd5;
   mapa.u64 %rd6, %rd5, %r6;
@@ -490,7 +482,7 @@ TEST_F(BulkClusterTest, Vectors) {
   @%p7 st.async.mbarrier::complete_tx::bytes.v4.b32 [%rd6], {%t, %r25, %r26, %r25}, [%rd8];
   @%p8 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r12], {%rd9, %rd10}, [%r11];
 )",
-                      kWait, kReadTile, kMeet}));
+                      kWait, kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(2);
   constexpr std::uint32_t kFirst[] = {0, 1, 2, 1}, kSecond[] = {1, 2, 0, 2};
   for (std::uint32_t i = 0; i < 128; ++i) {
@@ -500,29 +492,30 @@ TEST_F(BulkClusterTest, Vectors) {
 }
 
 TEST_F(BulkClusterTest, SumsOfEveryThreadsWords) {
-  load_kernel(joined({kBegin, kCluster, "st.shared.u32 [%r2], 0;\n", kExpectTile, kMeet, R"(
+  load_kernel(
+      joined({kBegin, kCluster, "st.shared.u32 [%r2], 0;\n", kExpectTile, kClusterBarrier, R"(
   red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r10], %t, [%r11];)",
-                      kWait, kReadTile, kMeet}));
+              kWait, kReadTile, kClusterBarrier}));
   const std::vector<std::uint32_t> out = right_in_cluster(2);
   EXPECT_EQ(out[0], 63u * 64 / 2);
   EXPECT_EQ(out[1], 0u);
 }
 
 TEST_F(BulkClusterTest, AnMbarrierOfAnotherBlockThanTheDestination) {
-  load_kernel(joined({kBegin, kCluster, kOwnTile, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kOwnTile, kClusterBarrier, R"(
   @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
       [%r10], [own], %r3, [full];)",
-                      kMeet}));
+                      kClusterBarrier}));
   in_cluster(2, upload(numbers(64)));
   ASSERT_THAT(kinds(result), ElementsAre(FindingKind::out_of_bounds));
   EXPECT_THAT(result.findings[0].describe(), HasSubstr("an mbarrier in that of another"));
 }
 
 TEST_F(BulkClusterTest, BeyondTheNextBlocksMemory) {
-  load_kernel(joined({kBegin, kCluster, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kClusterBarrier, R"(
   add.u32 %r10, %r10, 65536;
   @%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r10], %t, [%r11];)",
-                      kMeet}));
+                      kClusterBarrier}));
   in_cluster(2, upload(numbers(64)));
   EXPECT_EQ(result.status, LaunchStatus::illegal_address);
   EXPECT_THAT(kinds(result), ElementsAre(FindingKind::out_of_bounds));
@@ -530,7 +523,7 @@ TEST_F(BulkClusterTest, BeyondTheNextBlocksMemory) {
 
 // All lanes, again and again, with nobody waiting; their words are undefined.
 TEST_F(BulkClusterTest, WordsWithoutEnd) {
-  load_kernel(joined({kBegin, kCluster, kMeet, R"(
+  load_kernel(joined({kBegin, kCluster, kClusterBarrier, R"(
   mad.wide.u32 %rd11, %t, 4, %in;
   ld.global.u32 %r23, [%rd11];
   mov.u32 %r24, 0;
@@ -539,7 +532,7 @@ again:
   add.u32 %r24, %r24, 1;
   setp.lt.u32 %p6, %r24, 3000;
   @%p6 bra again;)",
-                      kMeet}));
+                      kClusterBarrier}));
   in_cluster(2, device.allocate(256));
   EXPECT_EQ(result.status, LaunchStatus::ok);
 }
@@ -547,11 +540,11 @@ again:
 // Each word is read from global memory that nothing has written.
 TEST_F(BulkClusterTest, UndefinedWordsTravel) {
   const auto sent = [&](const char* use) {
-    load_kernel(joined({kBegin, kCluster, kExpectTile, kMeet, R"(
+    load_kernel(joined({kBegin, kCluster, kExpectTile, kClusterBarrier, R"(
   mad.wide.u32 %rd11, %t, 4, %in;
   ld.global.u32 %r23, [%rd11];
   st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r12], %r23, [%r11];)",
-                        kWait, "ld.shared.u32 %r20, [%r2];\n", use, kMeet}));
+                        kWait, "ld.shared.u32 %r20, [%r2];\n", use, kClusterBarrier}));
     in_cluster(2, device.allocate(256));
     return kinds(result);
   };

@@ -17,12 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string joined(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
-  return text;
-}
-
 // %r1: the block's index, %r2: its rank, %r3: that of the next block of the cluster; %out: this
 // thread's place in the whole grid. %r4: this thread's word of data.
 constexpr std::string_view kBegin = R"(
@@ -42,10 +36,6 @@ constexpr std::string_view kBegin = R"(
 constexpr std::string_view kStore = R"(
   mad.lo.u32 %r9, %r1, 100, %t;
   st.shared.u32 [%r4], %r9;
-)";
-constexpr std::string_view kBarrier = R"(
-  barrier.cluster.arrive.aligned;
-  barrier.cluster.wait.aligned;
 )";
 // What the next block's thread has stored.
 constexpr std::string_view kReadNext = R"(
@@ -74,7 +64,7 @@ class ClusterTest : public DeviceTest {
 };
 
 TEST_F(ClusterTest, BlocksReadWhatTheNextOneStored) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext, kBarrier}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext, kClusterBarrier}));
   for (const std::uint64_t seed : {0, 1, 2, 3}) {
     device.set_shuffle_seed(seed);
     const std::vector<std::uint32_t> out = in_clusters(8, 4, 64);
@@ -88,7 +78,7 @@ TEST_F(ClusterTest, BlocksReadWhatTheNextOneStored) {
 }
 
 TEST_F(ClusterTest, AnotherBlocksMemoryTakesTwoPassesASector) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext, kBarrier}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext, kClusterBarrier}));
   in_clusters(2, 2);
   // For each block a store of 32 words, and a load of 4 sectors.
   EXPECT_EQ(result.counters.shared_passes, 2u * (1 + 2 * 4));
@@ -98,7 +88,7 @@ TEST_F(ClusterTest, AnotherBlocksMemoryTakesTwoPassesASector) {
 }
 
 TEST_F(ClusterTest, GenericAddressesOfOtherBlocks) {
-  load_kernel(joined({kBegin, kStore, kBarrier, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, R"(
   cvt.u64.u32 %rd1, %r4;
   cvta.shared.u64 %rd2, %rd1;
   mapa.u64 %rd3, %rd2, %r3;
@@ -121,7 +111,7 @@ TEST_F(ClusterTest, GenericAddressesOfOtherBlocks) {
   selp.u32 %r15, 200000, 0, %p2;
   add.u32 %r11, %r11, %r15;
   st.global.u32 [%out], %r11;)",
-                      kBarrier}));
+                      kClusterBarrier}));
   const std::vector<std::uint32_t> out = in_clusters(2, 2);
   EXPECT_THAT(descriptions(), IsEmpty());
   EXPECT_EQ(out[0], 200000u + 1000 + 100);
@@ -171,13 +161,13 @@ TEST_F(ClusterTest, SpecialRegisters) {
 TEST_F(ClusterTest, StoresAndAtomicsReachOtherBlocks) {
   load_kernel(joined({kBegin, R"(
   st.shared.u32 [%r4], 0;)",
-                      kBarrier, R"(
+                      kClusterBarrier, R"(
   mapa.shared::cluster.u32 %r10, %r8, 0;
   red.shared::cluster.add.u32 [%r10], 1;
   mapa.shared::cluster.u32 %r10, %r4, %r3;
   setp.eq.u32 %p1, %t, 0;
   @!%p1 st.shared::cluster.u32 [%r10], %r7;)",
-                      kBarrier, R"(
+                      kClusterBarrier, R"(
   ld.shared.u32 %r11, [%r4];
   st.global.u32 [%out], %r11;)"}));
   const std::vector<std::uint32_t> out = in_clusters(4, 4);
@@ -189,7 +179,7 @@ TEST_F(ClusterTest, StoresAndAtomicsReachOtherBlocks) {
 }
 
 TEST_F(ClusterTest, ABlockMayNotHaveBegun) {
-  load_kernel(joined({kBegin, kStore, kReadNext, kBarrier}));
+  load_kernel(joined({kBegin, kStore, kReadNext, kClusterBarrier}));
   in_clusters(2, 2);
   ASSERT_THAT(kinds(result), Contains(FindingKind::shared_race));
   EXPECT_THAT(descriptions(), Contains(HasSubstr("has begun")));
@@ -197,7 +187,7 @@ TEST_F(ClusterTest, ABlockMayNotHaveBegun) {
 }
 
 TEST_F(ClusterTest, ABlockMayHaveEnded) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext}));
   for (const std::uint64_t seed : {0, 1, 2, 3}) {
     device.set_shuffle_seed(seed);
     in_clusters(16, 2);  // some blocks end before the access, others after it
@@ -206,10 +196,10 @@ TEST_F(ClusterTest, ABlockMayHaveEnded) {
 }
 
 TEST_F(ClusterTest, AccessesThatOnlyABarrierOfTheBlockSeparates) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext, R"(
   bar.sync 0;
   st.shared.u32 [%r4], 0;)",
-                      kBarrier}));
+                      kClusterBarrier}));
   for (const std::uint64_t seed : {0, 1, 2, 3}) {
     device.set_shuffle_seed(seed);
     in_clusters(2, 2);
@@ -219,7 +209,7 @@ TEST_F(ClusterTest, AccessesThatOnlyABarrierOfTheBlockSeparates) {
 
 // Between arrival and wait, a block may not touch what the others read before their arrival.
 TEST_F(ClusterTest, AnArrivalOrdersOnlyWhatPrecedesIt) {
-  load_kernel(joined({kBegin, kStore, kBarrier, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, R"(
   mapa.shared::cluster.u32 %r10, %r4, %r3;
   ld.shared::cluster.u32 %r11, [%r10];
   st.global.u32 [%out], %r11;
@@ -231,11 +221,11 @@ TEST_F(ClusterTest, AnArrivalOrdersOnlyWhatPrecedesIt) {
 }
 
 TEST_F(ClusterTest, WarpsOfABlockAreOrderedByTheClustersBarrierToo) {
-  load_kernel(joined({kBegin, kStore, kBarrier, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, R"(
   xor.b32 %r10, %r4, 128;
   ld.shared.u32 %r11, [%r10];
   st.global.u32 [%out], %r11;)",
-                      kBarrier, kStore, R"(
+                      kClusterBarrier, kStore, R"(
   barrier.cluster.arrive;
   setp.lt.u32 %p1, %t, 32;
   @%p1 bra wait;
@@ -261,10 +251,10 @@ TEST_F(ClusterTest, TheBarrierOrdersGlobalMemory) {
   mad.wide.u32 %rd1, %r9, 4, %base;
   ld.global.u32 %r11, [%rd1];)";
   constexpr std::string_view kPut = "st.global.u32 [%out], %r1;\n";
-  load_kernel(joined({kBegin, kPut, kBarrier, kExchange}));
+  load_kernel(joined({kBegin, kPut, kClusterBarrier, kExchange}));
   in_clusters(2, 2);
   EXPECT_THAT(descriptions(), IsEmpty());
-  load_kernel(joined({kBegin, kPut, kExchange, kBarrier}));
+  load_kernel(joined({kBegin, kPut, kExchange, kClusterBarrier}));
   in_clusters(2, 2);
   EXPECT_THAT(kinds(result), Contains(FindingKind::global_race));
 }
@@ -273,7 +263,7 @@ TEST_F(ClusterTest, ExitedThreadsAreNotWaitedFor) {
   load_kernel(joined({kBegin, R"(
   setp.eq.u32 %p1, %r2, 1;
   @%p1 bra end;)",
-                      kBarrier, R"(
+                      kClusterBarrier, R"(
   st.global.u32 [%out], 7;
 end:)"}));
   const std::vector<std::uint32_t> out = in_clusters(2, 2);
@@ -286,7 +276,7 @@ TEST_F(ClusterTest, NobodyCanGoOn) {
   load_kernel(joined({kBegin, R"(
   setp.eq.u32 %p1, %r2, 1;
   @%p1 bar.sync 1, 64;)",
-                      kBarrier}));
+                      kClusterBarrier}));
   in_clusters(2, 2);
   EXPECT_EQ(result.status, LaunchStatus::timeout);
   EXPECT_THAT(kinds(result), ElementsAre(FindingKind::deadlock));
@@ -302,10 +292,10 @@ TEST_F(ClusterTest, WrongUsesOfTheBarrier) {
 }
 
 TEST_F(ClusterTest, PlacesOutsideTheCluster) {
-  load_kernel(joined({kBegin, kStore, kBarrier, "mapa.shared::cluster.u32 %r10, %r4, 2;"}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, "mapa.shared::cluster.u32 %r10, %r4, 2;"}));
   in_clusters(2, 2);
   EXPECT_THAT(descriptions(), ElementsAre(HasSubstr("rank 2 in a cluster of 2")));
-  load_kernel(joined({kBegin, kStore, kBarrier, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, R"(
   mapa.shared::cluster.u32 %r10, %r4, %r3;
   ld.shared::cluster.u32 %r11, [%r10+256];)"}));
   in_clusters(2, 2);
@@ -315,23 +305,23 @@ TEST_F(ClusterTest, PlacesOutsideTheCluster) {
 }
 
 TEST_F(ClusterTest, WhatNothingHasWritten) {
-  load_kernel(joined({kBegin, kBarrier, R"(
+  load_kernel(joined({kBegin, kClusterBarrier, R"(
   mapa.shared::cluster.u32 %r10, %r4, %r3;
   ld.shared::cluster.u32 %r11, [%r10];
   setp.eq.u32 %p1, %r11, 0;
   @%p1 st.global.u32 [%out], 1;)",
-                      kBarrier}));
+                      kClusterBarrier}));
   in_clusters(2, 2);
   EXPECT_THAT(kinds(result), ElementsAre(FindingKind::uninitialised));
 }
 
 TEST_F(ClusterTest, UndefinedValuesStoredInAnotherBlock) {
-  load_kernel(joined({kBegin, kStore, kBarrier, R"(
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, R"(
   .shared .align 4 .b8 nothing[4];
   ld.shared.u32 %r12, [nothing];
   mapa.shared::cluster.u32 %r10, %r4, %r3;
   st.shared::cluster.u32 [%r10], %r12;)",
-                      kBarrier, R"(
+                      kClusterBarrier, R"(
   ld.shared.u32 %r11, [%r4];
   setp.eq.u32 %p1, %r11, 0;
   @%p1 st.global.u32 [%out], 1;)"}));
@@ -347,7 +337,7 @@ TEST_F(ClusterTest, MbarriersOfOtherBlocks) {
   setp.eq.u32 %p2, %r2, 0;
   @%p1 mbarrier.init.shared.b64 [full], 32;
   fence.mbarrier_init.release.cluster;)",
-                      kBarrier, R"(
+                      kClusterBarrier, R"(
   @%p2 bra wait;
   mapa.shared::cluster.u32 %r10, %r4, 0;
   st.shared::cluster.u32 [%r10], %r7;
@@ -361,7 +351,7 @@ wait:
   ld.shared.u32 %r11, [%r4];
   st.global.u32 [%out], %r11;
 end:)",
-                      kBarrier}));
+                      kClusterBarrier}));
   const std::vector<std::uint32_t> out = in_clusters(2, 2);
   EXPECT_EQ(result.status, LaunchStatus::ok);
   EXPECT_THAT(descriptions(), IsEmpty());
@@ -369,12 +359,12 @@ end:)",
 }
 
 TEST_F(ClusterTest, AClusterOfOneBlock) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext, kBarrier}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext, kClusterBarrier}));
   EXPECT_EQ(run(32), each_lane(32, [](std::uint32_t l) { return l; }));
 }
 
 TEST_F(ClusterTest, MoreBlocksThanRunAtOnce) {
-  load_kernel(joined({kBegin, kStore, kBarrier, kReadNext, kBarrier}));
+  load_kernel(joined({kBegin, kStore, kClusterBarrier, kReadNext, kClusterBarrier}));
   const std::vector<std::uint32_t> out = in_clusters(4000, 2);
   EXPECT_THAT(descriptions(), IsEmpty());
   EXPECT_EQ(out[32 * 3999], 399800u);
