@@ -20,7 +20,7 @@ Nvcc find_nvcc();
 
 struct CudaBuild {
   std::vector<std::filesystem::path> sources;  // .cu files, and C++ files that belong to them
-  std::string architecture = "sm_80";          // sm_80 or sm_90
+  std::string architecture = "sm_80";          // sm_80, sm_90 or sm_90a
   std::vector<std::string> flags;              // appended
 };
 

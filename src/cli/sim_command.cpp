@@ -75,9 +75,10 @@ void add_sim(CLI::App& app, Action& action, std::vector<std::string> program_arg
                    ".cu files with a main, and C++ files that go with them")
       ->required();
   command
-      ->add_option("--arch", options->arch,
-                   "what nvcc compiles for: sm_80 or sm_90; the device is an sm_90 either way")
-      ->check(CLI::IsMember({"sm_80", "sm_90"}))
+      ->add_option(
+          "--arch", options->arch,
+          "what nvcc compiles for: sm_80, sm_90, or sm_90a for wgmma; the device is an sm_90")
+      ->check(CLI::IsMember({"sm_80", "sm_90", "sm_90a"}))
       ->capture_default_str();
   command
       ->add_option("--threads", options->threads,
@@ -122,8 +123,8 @@ and the program sees CUDA's error code. With --source the sources follow; before
   lanes, replays   as above, of the line
 
 Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
-about a GPU. Not simulated either: surfaces, clusters, wgmma, TMA, dynamic parallelism, cuBLAS and
-other libraries with kernels of their own. With --nvcc-flag=-rdc=true the device code of several
+about a GPU. Not simulated either: surfaces, dynamic parallelism, cuBLAS and other libraries with
+kernels of their own. With --nvcc-flag=-rdc=true the device code of several
 files is linked.
 
 Exit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 if it

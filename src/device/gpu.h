@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/device.h"
+#include "sim/tensor_map.h"
 
 namespace assay::device {
 
@@ -79,6 +80,8 @@ class Gpu {
   // arithmetic (sim/runtime/occupancy.h).
   virtual std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
                                                        std::uint64_t dynamic_shared_bytes) = 0;
+  // The tensor map that cuTensorMapEncodeTiled makes for this GPU. Nothing reads its addresses.
+  virtual sim::TensorMapReply tensor_map(const sim::TensorMapRequest&) = 0;
   virtual sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
                                    std::span<const std::byte> params, const sim::Operation*) = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -463,6 +464,23 @@ std::uint32_t HardwareGpu::blocks_per_multiprocessor(Kernel& kernel, std::uint64
 std::optional<std::uint32_t> HardwareGpu::resident_blocks(sim::KernelId id, std::uint64_t threads,
                                                           std::uint64_t dynamic_shared_bytes) {
   return blocks_per_multiprocessor(kernels_.at(id), threads, dynamic_shared_bytes);
+}
+
+sim::TensorMapReply HardwareGpu::tensor_map(const sim::TensorMapRequest& r) {
+  sim::TensorMapReply reply;
+  alignas(128) sim::TensorMapBytes map;
+  const CUresult result = driver_.tensor_map(
+      map.data(), static_cast<int>(r.element), r.rank, std::bit_cast<void*>(r.address),
+      r.size.data(), r.stride_bytes.data(), r.box.data(), r.step.data(),
+      static_cast<int>(r.interleave), static_cast<int>(r.swizzle), static_cast<int>(r.l2_promotion),
+      static_cast<int>(r.fill));
+  if (result == kInvalidValue) {
+    reply.status = sim::TensorMapReply::Status::invalid;
+    return reply;
+  }
+  driver_.require(result, "making a tensor map");
+  reply.map = map;
+  return reply;
 }
 
 sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig& given,

@@ -80,6 +80,7 @@ class HardwareGpu final : public Gpu {
 
   std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
                                                std::uint64_t dynamic_shared_bytes) override;
+  sim::TensorMapReply tensor_map(const sim::TensorMapRequest&) override;
   sim::LaunchResult launch(sim::KernelId, const sim::LaunchConfig&,
                            std::span<const std::byte> params, const sim::Operation*) override;
 

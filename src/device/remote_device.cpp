@@ -212,6 +212,20 @@ std::optional<std::uint32_t> RemoteDevice::resident_blocks(sim::KernelId kernel,
   return static_cast<std::uint32_t>(answer.bytes);
 }
 
+sim::TensorMapReply RemoteDevice::tensor_map(const sim::TensorMapRequest& request) {
+  const Answer answer =
+      ask(call_of(CallKind::tensor_map), std::as_bytes(std::span(&request, std::size_t{1})));
+  wire::PayloadReader payload = payload_of(answer);
+  sim::TensorMapReply reply;
+  reply.status = static_cast<sim::TensorMapReply::Status>(std::min(answer.code, 2u));
+  if (reply.status == sim::TensorMapReply::Status::ok) {
+    reply.map = payload.value<sim::TensorMapBytes>();
+  } else {
+    reply.message = payload.text(answer.payload);
+  }
+  return reply;
+}
+
 sim::LaunchReply RemoteDevice::launch(sim::KernelId kernel, const sim::LaunchConfig& config,
                                       std::span<const std::byte> params) {
   Call call = call_of(CallKind::launch);

@@ -31,6 +31,7 @@ class RemoteDevice final : public sim::DeviceLink {
   sim::MemoryInfo memory() override;
   std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint32_t threads,
                                                std::uint64_t dynamic_shared_bytes) override;
+  sim::TensorMapReply tensor_map(const sim::TensorMapRequest&) override;
   sim::LaunchReply launch(sim::KernelId, const sim::LaunchConfig&,
                           std::span<const std::byte> params) override;
 

@@ -53,7 +53,8 @@ std::string assertion_line(const sim::Finding& f) {
 // The answer to a refused call: the default one, unless that means success.
 void refuse(CallKind kind, Answer& answer) {
   constexpr std::uint32_t kInvalid = 1;  // for kernels: unknown
-  if (kind == CallKind::module_load || kind == CallKind::kernel) answer.code = kInvalid;
+  if (kind == CallKind::module_load || kind == CallKind::kernel || kind == CallKind::tensor_map)
+    answer.code = kInvalid;
 }
 
 sim::LaunchConfig config_of(const LaunchShape& s) {
@@ -289,6 +290,7 @@ void Server::dispatch(const Call& call, Answer& answer) {
         answer.bytes = *blocks;
       }
       return;
+    case CallKind::tensor_map: return make_tensor_map(call, answer);
   }
 }
 
@@ -383,6 +385,19 @@ void Server::find_variable(const Call& call, Answer& answer) {
     answer.bytes = found.bytes;
   } catch (const std::out_of_range&) {
   }
+}
+
+void Server::make_tensor_map(const Call& call, Answer& answer) {
+  wire::PayloadReader request({window_, kWindowBytes}, call.payload);
+  const sim::TensorMapReply reply = gpu_.tensor_map(request.value<sim::TensorMapRequest>());
+  wire::PayloadWriter payload(std::span(window_, kWindowBytes));
+  if (reply.status == sim::TensorMapReply::Status::ok) {
+    payload.value(reply.map);
+  } else {
+    payload.text(reply.message);
+  }
+  answer.code = static_cast<std::uint32_t>(reply.status);
+  answer.payload = payload.size();
 }
 
 void Server::write(const Call& call, Answer& answer) {

@@ -44,6 +44,7 @@ class Server {
   void load_module(Answer&);
   void find_kernel(const Call&, Answer&);
   void find_variable(const Call&, Answer&);
+  void make_tensor_map(const Call&, Answer&);
   void write(const Call&, Answer&);
   void read(const Call&, Answer&);
   void move_within(const Call&, Answer&);

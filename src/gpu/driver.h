@@ -176,6 +176,10 @@ class DriverError : public std::runtime_error {
     (CUfunction, std::size_t index, std::size_t * offset, std::size_t * bytes))                 \
   X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                     \
     (int* blocks, CUfunction, int threads, std::size_t dynamic_shared))                         \
+  X(tensor_map, cuTensorMapEncodeTiled,                                                         \
+    (void* map, int element, std::uint32_t rank, void* address, const std::uint64_t* size,      \
+     const std::uint64_t* stride_bytes, const std::uint32_t* box, const std::uint32_t* step,    \
+     int interleave, int swizzle, int l2_promotion, int fill))                                  \
   X(launch, cuLaunchKernel,                                                                     \
     (CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,  \
      unsigned shared, CUstream, void** params, void** extra))                                   \

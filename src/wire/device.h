@@ -159,6 +159,8 @@ enum class CallKind : std::uint32_t {
   peek,        // like read, for memory that nothing races with
   occupancy,   // id: kernel, bytes: threads of a block, address: its dynamic shared memory ->
                // bytes: blocks that one multiprocessor holds; ok: 0 if unknown
+  tensor_map,  // payload: sim::TensorMapRequest -> code: TensorMapReply::Status, payload: the map
+               // or, if unsupported, the reason
 };
 
 // sim::LaunchConfig as plain numbers.

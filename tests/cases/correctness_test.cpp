@@ -394,15 +394,15 @@ TEST_F(SimulatedTest, TimedCasesRunLikeOthersOnAFreshDevice) {
 }
 
 TEST_F(SimulatedTest, WhatNeedsAGpuEndsAllWhereNothingFailed) {
-  device("two", [](processes::DeviceReport& r) { r.unsupported = "wgmma.fence"; });
+  device("two", [](processes::DeviceReport& r) { r.unsupported = "stacksave.u64"; });
   const auto results = simulated();
   EXPECT_THAT(results, Each(AllOf(Field(&CaseResult::verdict, Verdict::needs_gpu),
-                                  Field(&CaseResult::detail, HasSubstr("wgmma.fence")))));
+                                  Field(&CaseResult::detail, HasSubstr("stacksave.u64")))));
   EXPECT_EQ(results.size(), 6u);
 }
 
 TEST_F(SimulatedTest, WhatNeedsAGpuCostsOnlyItselfWhereKernelsRan) {
-  device("two", [](processes::DeviceReport& r) { r.unsupported = "wgmma.fence"; });
+  device("two", [](processes::DeviceReport& r) { r.unsupported = "stacksave.u64"; });
   const auto gpu = world_.libraries["a"].run;
   world_.libraries["a"].run = [gpu](const std::string& name, int nth) {
     auto result = gpu(name, nth);
@@ -415,7 +415,7 @@ TEST_F(SimulatedTest, WhatNeedsAGpuCostsOnlyItselfWhereKernelsRan) {
 }
 
 TEST_F(SimulatedTest, WhatNeedsAGpuHidesNoFailure) {
-  device("two", [](processes::DeviceReport& r) { r.unsupported = "wgmma.fence"; });
+  device("two", [](processes::DeviceReport& r) { r.unsupported = "stacksave.u64"; });
   const auto gpu = world_.libraries["a"].run;
   world_.libraries["a"].run = [gpu](const std::string& name, int nth) {
     return name == "four" ? testing::wrong() : gpu(name, nth);

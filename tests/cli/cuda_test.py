@@ -157,6 +157,48 @@ TAMPER = r"""
 INCLUDES = "#include <sys/mman.h>\n#include <unistd.h>\n#include <cstdlib>\n"
 
 
+# A kernel that fetches a box through a tensor map and traps unless every byte is 1; and the host's part.
+TENSOR_KERNEL = r"""
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <cstdint>
+#include <cuda/ptx>
+
+__global__ void box_of_ones(const __grid_constant__ CUtensorMap map) {
+  __shared__ alignas(128) unsigned tile[8][16];
+  __shared__ uint64_t full;
+  if (threadIdx.x == 0) {
+    cuda::ptx::mbarrier_init(&full, 1);
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared, &full,
+                                         sizeof tile);
+    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, &map, {0, 0}, &full);
+  }
+  __syncthreads();
+  while (!cuda::ptx::mbarrier_try_wait_parity(&full, 0)) {
+  }
+  for (int i = 0; i < 8; ++i) {
+    if (threadIdx.x < 16 && tile[i][threadIdx.x] != 0x01010101u) __trap();
+  }
+}
+"""
+TENSOR_HOST = r"""
+  void *entry = nullptr, *ones = nullptr;
+  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault) != cudaSuccess ||
+      cudaMalloc(&ones, 512) != cudaSuccess)
+    return ASSAY_EINTERNAL;
+  const cuuint64_t size[] = {16, 8}, stride[] = {64};
+  const cuuint32_t box[] = {16, 8}, step[] = {1, 1};
+  CUtensorMap map;
+  if (((PFN_cuTensorMapEncodeTiled_v12000)entry)(
+          &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, ones, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+          CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+    return ASSAY_EINTERNAL;
+  cudaMemsetAsync(ones, ONES, 512, static_cast<cudaStream_t>(ctx->stream));
+  box_of_ones<<<1, 32, 0, static_cast<cudaStream_t>(ctx->stream)>>>(map);
+"""
+
+
 def source(in_rows="", in_columns="", in_host=""):
     text = SOURCE.replace("/*IN_ROWS*/", in_rows).replace("/*IN_COLUMNS*/", in_columns)
     return INCLUDES + text.replace("/*IN_HOST*/", in_host)
@@ -317,9 +359,14 @@ class BadSubmission(Case):
     def test_host_dereference_of_a_device_pointer(self):
         self.check(source(in_host="static_cast<volatile float*>(dx)[0] = 1;"), "RE", "Segmentation fault")
 
+    def test_tensor_maps(self):
+        for ones, verdict in (1, "OK"), (2, "DE"):
+            with self.subTest(ones):
+                self.check(TENSOR_KERNEL + source(in_host=TENSOR_HOST.replace("ONES", str(ones))), verdict)
+
     def test_what_needs_a_gpu_skips_the_whole_cell(self):
-        text = source(in_rows='asm volatile("wgmma.fence.sync.aligned;");')
-        self.check(text, "GPU", "needs a GPU (", "wgmma.fence")
+        text = source(in_rows='asm volatile("{.reg .b64 s; stacksave.u64 s;}");')
+        self.check(text, "GPU", "needs a GPU (", "stacksave")
         self.run_all("--quick")
         entry = self.cells()["m", "sim"]
         self.assertEqual({c["verdict"] for c in entry["cell"]["cases"]}, {"GPU"})

@@ -377,8 +377,7 @@ int main() {
         self.assertRun(run, 0, "cudaSuccess 32 6 64 104\n")
         run = self.sim("--arch", "sm_90", PROGRAMS / "lazy.cu", "--", "launch")
         self.assertRun(run, 2, "cudaSuccess 32 6 64 104\ncudaErrorNotSupported\n")
-        self.assertIn("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group is not supported, in kernel void "
-                      "later<3>(float*) (lazy.cu:", run.err)
+        self.assertIn("stacksave.u64 is not supported, in kernel void later<3>(float*) (lazy.cu:", run.err)
 
     def test_several_files_with_kernels_of_one_name(self):
         run = self.sim(PROGRAMS / "two_files.cu", PROGRAMS / "two_files_kernel.cu")
@@ -529,6 +528,20 @@ int main() {
         run = self.sim("--arch", "sm_90", PROGRAMS / "bulk_cluster.cu")
         self.assertRun(run, 0, "0 and 0 wrong, cudaSuccess\n")
         self.assertIn("no findings", run.err)
+
+    def test_copies_of_tensors(self):
+        run = self.sim("--arch", "sm_90", PROGRAMS / "tensor_map.cu")
+        self.assertRun(run, 0, "0, 0 and 0 wrong, cudaSuccess\n")
+        self.assertIn("no findings", run.err)
+
+    def test_products_of_warpgroups(self):
+        arguments = "--arch", "sm_90a", PROGRAMS / "wgmma.cu"
+        run = self.sim(*arguments)
+        self.assertRun(run, 0, "0 wrong, cudaSuccess\n")
+        self.assertIn("no findings", run.err)
+        early = self.sim(*arguments, "--", "early")
+        self.assertRun(early, 3)
+        self.assertIn("race in shared memory", early.err)
 
     def test_clusters(self):
         arguments = "--arch", "sm_90", PROGRAMS / "cluster.cu"

@@ -99,6 +99,60 @@ TEST_F(HardwareGpuTest, CopiesLargerThanTheStagingMemoryAreWhole) {
   EXPECT_TRUE(sent == came);
 }
 
+// The first word of a box goes to out.
+constexpr const char* kTensorPtx = R"(.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry first(.param .align 64 .b8 map[128], .param .u64 out) {
+  .shared .align 128 .b8 tile[64];
+  .shared .align 8 .b8 full[8];
+  .reg .pred %p<2>; .reg .b32 %r<2>; .reg .b64 %rd<5>;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd1, %rd1;
+  ld.param.u64 %rd2, [out];
+  mbarrier.init.shared.b64 [full], 1;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+      [tile], [%rd1, {4, 1}], [full];
+  mbarrier.arrive.expect_tx.shared.b64 %rd3, [full], 64;
+wait:
+  mbarrier.try_wait.parity.shared.b64 %p1, [full], 0;
+  @!%p1 bra wait;
+  ld.shared.u32 %r1, [tile];
+  st.global.u32 [%rd2], %r1;
+  ret;
+}
+)";
+
+TEST_F(HardwareGpuTest, TensorMapsAreTheDrivers) {
+  HardwareGpu gpu(double_path(), kBytes);
+  std::vector<std::uint32_t> tensor(64);
+  for (std::uint32_t i = 0; i < 64; ++i) tensor[i] = 100 + i;
+  const std::uint64_t at = gpu.allocate(256), out = gpu.allocate(4);
+  ASSERT_TRUE(gpu.write(at, std::as_bytes(std::span(tensor)), nullptr));
+  sim::TensorMapRequest request{.element = 2, .rank = 2, .address = at};
+  request.size = {16, 4};
+  request.stride_bytes = {64};
+  request.box = {8, 2};
+  request.step = {1, 1};
+  const sim::TensorMapReply reply = gpu.tensor_map(request);
+  ASSERT_EQ(reply.status, sim::TensorMapReply::Status::ok);
+  std::vector<std::byte> params(reply.map.begin(), reply.map.end());
+  params.resize(params.size() + sizeof out);
+  std::memcpy(params.data() + reply.map.size(), &out, sizeof out);
+  const sim::KernelId kernel = gpu.kernel(gpu.load_module(kTensorPtx), "first");
+  gpu.begin_phase(0);
+  EXPECT_EQ(gpu.launch(kernel, {}, params, nullptr).status, sim::LaunchStatus::ok);
+  gpu.end_phase();
+  std::array<std::byte, 4> word{};
+  ASSERT_TRUE(gpu.read(word, out, false, nullptr));
+  EXPECT_EQ(HardwareGpuTest::word(word.data()), 120u) << "the fifth of the second row";
+
+  request.rank = 6;
+  EXPECT_EQ(gpu.tensor_map(request).status, sim::TensorMapReply::Status::invalid);
+  ASSERT_EQ(gpu::set_faults("cuTensorMapEncodeTiled:3@1"), 0);
+  EXPECT_THROW(gpu.tensor_map(request), gpu::DriverError);
+}
+
 TEST_F(HardwareGpuTest, OnlyWhatIsAllocatedCanBeReached) {
   ServerFixture& f = start();
   EXPECT_EQ(f.call(CallKind::read, f.input(), 17).ok, 0u);
@@ -242,7 +296,7 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
           "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cuStreamSynchronize",
           "cuModuleGetGlobal_v2", "cuFuncSetAttribute", "cuFuncGetParamInfo",
           "cuMemcpyDtoDAsync_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-          "cuLaunchCooperativeKernel", "cuLaunchKernelEx"})
+          "cuLaunchCooperativeKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled"})
       if (name == other) return false;
     return true;
   };

@@ -35,6 +35,7 @@ class MockGpu : public Gpu {
   MOCK_METHOD(std::vector<sim::Finding>, take_findings, (), (override));
   MOCK_METHOD(std::optional<std::uint32_t>, resident_blocks,
               (sim::KernelId, std::uint64_t, std::uint64_t), (override));
+  MOCK_METHOD(sim::TensorMapReply, tensor_map, (const sim::TensorMapRequest&), (override));
   MOCK_METHOD(sim::LaunchResult, launch, (sim::KernelId, const sim::LaunchConfig&, Bytes, By),
               (override));
 };

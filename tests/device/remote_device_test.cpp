@@ -69,6 +69,25 @@ TEST_F(RemoteDeviceTest, LaunchesAKernel) {
   EXPECT_EQ(value, 0xabcdu);
 }
 
+TEST_F(RemoteDeviceTest, TensorMapsComeFromTheDevice) {
+  using Map = sim::TensorMapReply::Status;
+  sim::TensorMapRequest request{.element = 7, .rank = 2, .address = 4096};
+  request.size = {64, 32};
+  request.stride_bytes = {256};
+  request.box = {32, 16};
+  request.step = {1, 1};
+  sim::TensorMapReply reply = remote_.tensor_map(request);
+  EXPECT_EQ(reply.status, Map::ok);
+  EXPECT_EQ(reply.map, sim::encode(request).map);
+  EXPECT_NE(reply.map, sim::TensorMapBytes{});
+  request.stride_bytes = {250};
+  EXPECT_EQ(remote_.tensor_map(request).status, Map::invalid);
+  request.element = 11;
+  reply = remote_.tensor_map(request);
+  EXPECT_EQ(reply.status, Map::unsupported);
+  EXPECT_EQ(reply.message, "of type TFLOAT32");
+}
+
 TEST_F(RemoteDeviceTest, LargeCopiesTravelInPieces) {
   const std::size_t bytes = 2 * kWindowBytes + 12345;
   std::vector<std::byte> out(bytes), back(bytes);

@@ -270,12 +270,12 @@ TEST(DeviceServer, SaysWhatTheSimulatorLacks) {
   f.start();
   const auto module = f.load(
       ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { "
-      "wgmma.fence.sync.aligned; ret; }\n");
+      ".reg .b64 %rd1; stacksave.u64 %rd1; ret; }\n");
   const auto kernel = f.kernel(module, "k");
   EXPECT_STREQ(f.stop().unsupported, "") << "to ask about a kernel costs nothing";
   f.start();
   f.launch(kernel, "");
-  EXPECT_THAT(f.stop().unsupported, ::testing::StartsWith("wgmma.fence"));
+  EXPECT_THAT(f.stop().unsupported, ::testing::StartsWith("stacksave"));
   f.start();
   f.load(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k( {\n");
   EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("line"));

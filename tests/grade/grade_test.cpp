@@ -272,12 +272,12 @@ TEST(Grade, WhatNeedsAGpuIsNoZero) {
   const Score s = graded([](CellResult& c) {
     for (CaseResult& r : c.cases) {
       r.verdict = Verdict::needs_gpu;
-      r.detail = "needs a GPU (wgmma.fence)";
+      r.detail = "needs a GPU (stacksave.u64)";
     }
   });
   EXPECT_FALSE(s.total);
   EXPECT_EQ(s.verdict, Verdict::needs_gpu);
-  EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("wgmma.fence"));
+  EXPECT_THAT(dimension(s, "correctness").why, HasSubstr("stacksave.u64"));
   EXPECT_THAT(s.flags, IsEmpty());
 }
 

@@ -60,9 +60,9 @@ TEST(DeviceReport, WhatIsToldOfAFailureIsTheStrongest) {
   EXPECT_EQ(device_failure(report)->detail, "a race (and findings at 2 more places)");
   report.invalid_ptx = "line 1";
   EXPECT_EQ(device_failure(report)->detail, "the device rejects the program: line 1");
-  report.unsupported = "wgmma";
+  report.unsupported = "stacksave";
   EXPECT_EQ(device_failure(report)->verdict, Verdict::needs_gpu);
-  EXPECT_EQ(device_failure(report)->detail, "needs a GPU (wgmma)");
+  EXPECT_EQ(device_failure(report)->detail, "needs a GPU (stacksave)");
 }
 
 }  // namespace

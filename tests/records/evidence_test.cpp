@@ -154,7 +154,7 @@ TEST(ScoreboardOfSchema1, ASkippedCaseThatNeededAGpuSaidSoInItsDetail) {
   json document = board_of_schema_1(sample_cell(sample_spec()));
   json& cases = document["entries"][0]["cell"]["cases"];
   cases[0]["verdict"] = cases[1]["verdict"] = "SKIP";
-  cases[0]["detail"] = "needs a GPU (wgmma.fence)";
+  cases[0]["detail"] = "needs a GPU (stacksave.u64)";
   cases[1]["detail"] = "timing was switched off";
   const CellResult cell = read_scoreboard_1(document, "f").at(0).cell;
   EXPECT_EQ(cell.cases[0].verdict, Verdict::needs_gpu);

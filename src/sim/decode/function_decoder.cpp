@@ -92,6 +92,7 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
     return true;
   };
   if (from(select_alu(in), true)) return;
+  if (const auto tensor = select_tensor_copy(in, names_)) return add(in, *tensor, false);
   // Before plain st and red, which do not know .async.
   if (const auto bulk = select_bulk(in, names_)) return add(in, *bulk, false);
   for (const auto& choice :
@@ -99,6 +100,7 @@ void FunctionDecoder::select(const ptx::Instruction& in) {
     if (choice) return add(in, *choice, false);
   }
   if (from(select_warp_op(in), false) || from(select_tensor(in), false)) return;
+  if (const auto warpgroup = select_warpgroup(in)) return add(in, *warpgroup, false);
   for (const auto& choice :
        {select_atomic(in, names_), select_barrier(in), select_async(in, names_),
         select_mbarrier(in, names_), select_texture(in), select_control(in)}) {

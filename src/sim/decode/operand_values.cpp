@@ -280,6 +280,12 @@ void FunctionDecoder::bind(const ptx::Instruction& in, const Operand& o, Operand
     case OperandForm::src64_list:
       list([&](const Operand& e) { out.push_back({read64(in, e, type), false}); });
       break;
+    case OperandForm::accumulators32_list:
+      list([&](const Operand& e) {
+        out.push_back({write(in, e, ValueClass::b32), true});
+        out.push_back({read32(in, e, type), false});
+      });
+      break;
     case OperandForm::immediate:
       if (!is_literal(o)) throw_unsupported(in, "an operand that is not a constant");
       selection.imm = o.value;
@@ -291,10 +297,10 @@ void FunctionDecoder::bind(const ptx::Instruction& in, const Operand& o, Operand
           {address(in, o, form == OperandForm::address64, selection, offset_taken_), false, true});
       offset_taken_ = true;
       break;
-    case OperandForm::texture:
+    case OperandForm::coordinates:
       if (o.kind != OpKind::address || o.elements.size() != 2 || o.offset != 0 ||
           o.elements[1].kind != OpKind::vector) {
-        throw_unsupported(in, "this form of texture");
+        throw_unsupported(in, "this form of texture or tensor");
       }
       out.push_back({read64(in, o.elements[0], Type::u64), false, true});
       for (const Operand& coordinate : o.elements[1].elements)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "sim/execution/block_run.h"
@@ -88,22 +89,46 @@ bool Barriers::arrive(BlockRun& block, WarpRun& w, Fragment& f, const Instr& in)
     b.true_threads += trues;
     b.false_threads += static_cast<std::uint32_t>(std::popcount(f.mask)) - trues;
   }
-  b.warps |= 1u << w.index;
-  b.arrived[w.index] |= f.mask;
-  if ((w.live & ~b.arrived[w.index]) == 0) {
-    b.threads += kWarpSize;
-    b.complete |= 1u << w.index;
-    b.arrived[w.index] = 0;
-  }
+  join(w, f.mask, b);
   if (op.kind == Kind::arrive) {
     block.checker.arrive(w.index, id);
     ++f.block;
     if (is_complete(block, b)) complete(block, id);
     return true;
   }
+  return wait(block, f, id);
+}
+
+bool Barriers::arrive_in_warpgroup(BlockRun& block, WarpRun& w, Fragment& f,
+                                   std::uint32_t pending) {
+  w.products.wait(pending, [&](const SharedRead& r) {
+    std::array<std::uint64_t, kLanes> address{};
+    std::copy(r.offset.begin(), r.offset.end(), address.begin());
+    block.checker.shared_again(
+        {AccessKind::load, kBulkPiece, r.mask, address.data(), nullptr, r.pc, w.index});
+  });
+  const unsigned id = kFirstWarpgroup + w.index / kWarpgroup;
+  Barrier& b = barriers_[id];
+  in_use_ |= 1u << id;
+  b.aligned = true;
+  b.members = ((1u << kWarpgroup) - 1) << (w.index / kWarpgroup * kWarpgroup);
+  join(w, f.mask, b);
+  return wait(block, f, id);
+}
+
+void Barriers::join(WarpRun& w, std::uint32_t lanes, Barrier& b) {
+  b.warps |= 1u << w.index;
+  b.arrived[w.index] |= lanes;
+  if ((w.live & ~b.arrived[w.index]) != 0) return;
+  b.threads += kWarpSize;
+  b.complete |= 1u << w.index;
+  b.arrived[w.index] = 0;
+}
+
+bool Barriers::wait(BlockRun& block, Fragment& f, unsigned id) {
   f.state = Fragment::State::at_barrier;
   f.barrier = static_cast<std::uint8_t>(id);
-  if (!is_complete(block, b)) return false;
+  if (!is_complete(block, barriers_[id])) return false;
   complete(block, id);
   return true;
 }
@@ -132,7 +157,8 @@ bool Barriers::is_complete(const BlockRun& block, const Barrier& b) const {
     return threads >= b.expected;
   }
   for (const WarpRun& w : block.warps) {
-    if (w.live != 0 && ((b.complete >> w.index) & 1u) == 0) return false;
+    const bool takes_part = w.live != 0 && ((b.members >> w.index) & 1u) != 0;
+    if (takes_part && ((b.complete >> w.index) & 1u) == 0) return false;
   }
   return true;
 }
@@ -154,7 +180,7 @@ void Barriers::complete(BlockRun& block, unsigned id) {
   }
   if (waited != 0) {
     block.checker.barrier(waited, id);
-    ++block.counters->barriers;
+    if (id < kBarriers) ++block.counters->barriers;
   }
   b = Barrier{};
   in_use_ &= ~(1u << id);

@@ -41,6 +41,7 @@ void begin_warp(BlockRun& block, WarpRun& w) {
   w.carry = {};
   w.instructions = w.accounted = w.clock_base = 0;
   w.async.reset();
+  w.products.reset();
   w.tainted = w.replaying = false;
   w.seen_undefined = 0;
   w.local_undefined.clear();

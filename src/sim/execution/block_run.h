@@ -27,6 +27,7 @@
 #include "sim/execution/bulk_copies.h"
 #include "sim/execution/program.h"
 #include "sim/execution/warp.h"
+#include "sim/execution/warpgroup.h"
 #include "sim/memory/checker.h"
 #include "sim/memory/global_memory.h"
 
@@ -93,6 +94,7 @@ struct WarpRun : Warp {
   AlignedBuffer local;                         // word w of lane l at (32 w + l) * 4
   std::uint32_t local_bytes = 0;               // in use, per lane
   AsyncCopies async;
+  PendingReads products;
   std::uint64_t instructions = 0;  // begun so far, up to the end of the current basic block
   std::uint64_t clock_base = 0;    // + pc: the value of %clock
   std::uint64_t accounted = 0;     // how many of these are already in GridRun::instructions

@@ -43,6 +43,20 @@ void check_by_lanes(const BlockRun& by, const BulkCopy& c, AccessKind kind, std:
   }
 }
 
+// Where what has this offset in the box of a copy's tensor lies in the copy's contents, which are
+// in the order of the shared memory that begins at `shared`.
+std::uint64_t place_in_tile(const BulkCopy& c, std::uint64_t shared, std::uint64_t offset) {
+  return swizzled(c.tile->map.swizzle, shared + offset) - shared;
+}
+
+WarpAccess access_tile(BlockRun& block, const BulkCopy& c, const TilePieces& pieces,
+                       AccessKind kind, const std::byte* values) {
+  const WarpAccess access{kind,   pieces.bytes, pieces.mask(), pieces.address.data(),
+                          values, c.pc,         c.warp,        c.lane};
+  if (!block.checker.global(access)) end_launch(block, c);
+  return access;
+}
+
 }  // namespace
 
 void BulkCopies::reset() {
@@ -53,6 +67,7 @@ void BulkCopies::reset() {
 }
 
 BulkCopies::Contents BulkCopies::read(BlockRun& block, const BulkCopy& c, bool shared) {
+  if (!shared && c.tile != nullptr) return read_tile(block, c);
   check(block, c, AccessKind::load, nullptr, shared);
   Contents contents;
   const std::byte* const from = host_of(block, c.from, shared);
@@ -137,8 +152,55 @@ void BulkCopies::write_shared(BlockRun& block, const BulkCopy& c, const Contents
   put(block, c, contents, true);
 }
 
+// The contents as they lie in shared memory.
+BulkCopies::Contents BulkCopies::read_tile(BlockRun& block, const BulkCopy& c) {
+  Contents contents;
+  contents.data.resize(c.bytes);
+  for_pieces(*c.tile, [&](const TilePieces& p) {
+    access_tile(block, c, p, AccessKind::load, nullptr);
+    const bool undefined = std::exchange(block.checker.undefined, 0) != 0;
+    if (undefined) contents.undefined.resize(c.bytes / kBulkPiece);
+    for (std::uint32_t i = 0; i < p.count; ++i) {
+      const std::uint64_t to = place_in_tile(c, c.to, p.offset[i]);
+      std::memcpy(contents.data.data() + to, host_of(block, p.address[i], false), p.bytes);
+      if (!undefined) continue;
+      const std::uint32_t bits = block.checker.undefined_bytes(false, p.address[i], p.bytes);
+      contents.undefined[to / kBulkPiece] |= static_cast<std::uint16_t>(bits << to % kBulkPiece);
+    }
+  });
+  return contents;
+}
+
+void BulkCopies::write_tile(BlockRun& block, const BulkCopy& c, const Contents& contents) {
+  const bool reduces = c.reduction.update != nullptr;
+  for_pieces(*c.tile, [&](const TilePieces& p) {
+    std::array<std::byte, std::size_t{kLanes} * kBulkPiece> values;
+    std::array<std::uint32_t, kLanes> undefined{};
+    for (std::uint32_t i = 0; i < p.count; ++i) {
+      const std::uint64_t from = place_in_tile(c, c.from, p.offset[i]);
+      std::memcpy(values.data() + std::size_t{i} * p.bytes, contents.data.data() + from, p.bytes);
+      if (contents.undefined.empty()) continue;
+      const std::uint32_t bits = contents.undefined[from / kBulkPiece];
+      undefined[i] = bits >> from % kBulkPiece & ((1u << p.bytes) - 1);
+    }
+    const AccessKind kind = reduces ? AccessKind::reduction : AccessKind::store;
+    const WarpAccess access = access_tile(block, c, p, kind, reduces ? nullptr : values.data());
+    for (std::uint32_t i = 0; i < p.count; ++i) {
+      std::byte* const to = host_of(block, p.address[i], false);
+      const std::byte* const value = values.data() + std::size_t{i} * p.bytes;
+      if (reduces) {
+        c.reduction.update(to, value, p.bytes, block.grid->parallel);
+      } else {
+        std::memcpy(to, value, p.bytes);
+      }
+      if (undefined[i] != 0) block.checker.store_undefined(false, access, i, undefined[i]);
+    }
+  });
+}
+
 void BulkCopies::complete(BlockRun& block, const Store& s) {
   const Contents contents = read(block, s.copy, true);
+  if (s.copy.tile != nullptr) return write_tile(block, s.copy, contents);
   const bool reduces = s.copy.reduction.update != nullptr;
   check(block, s.copy, reduces ? AccessKind::reduction : AccessKind::store,
         reduces ? nullptr : contents.data.data(), false);

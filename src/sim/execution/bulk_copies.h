@@ -1,6 +1,6 @@
 // Copies between global and shared memory, and between the shared memories of a cluster's blocks,
 // that one thread starts and hardware carries out (PTX ISA, "Data Movement and Conversion
-// Instructions": cp.async.bulk without tensors, cp.reduce.async.bulk, st.async, red.async).
+// Instructions": cp.async.bulk, cp.reduce.async.bulk, st.async, red.async).
 //
 // Each copy touches shared memory as late as the program's own waits allow, so that what does not
 // wait is seen. One that an mbarrier counts reads when it is issued, and writes once somebody polls
@@ -15,8 +15,10 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <vector>
 
+#include "sim/execution/tensor_tile.h"
 #include "sim/memory/checker.h"
 
 namespace assay::sim {
@@ -38,6 +40,9 @@ struct BulkCopy {
   std::uint64_t from = 0, to = 0;            // in shared memory: offsets
   std::uint64_t bytes = 0;
   BulkReduction reduction{};  // without update: the copy replaces what is there
+  // What the copy reads or writes in global memory, instead of `bytes` bytes at from or to. Null:
+  // no tensor.
+  std::shared_ptr<const TensorTile> tile{};
 };
 
 class BulkCopies {
@@ -57,8 +62,8 @@ class BulkCopies {
   // Then: the copy to the shared memory of `to`, whose copies these are. `mbarrier` is the offset
   // there of the object that counts its bytes.
   void load(BlockRun& by, BlockRun& to, const BulkCopy&, std::uint64_t mbarrier, Contents);
-  // Of the copy that was issued as the last but `later`: these bytes of its first piece, by bits, are
-  // undefined.
+  // Of the copy that was issued as the last but `later`: these bytes of its first piece, by bits,
+  // are undefined.
   void taint(std::size_t later, std::uint16_t bytes);
   bool loading() const { return !loads_.empty(); }
   // Whether so much is on its way that land() must not wait for somebody to poll.
@@ -96,6 +101,8 @@ class BulkCopies {
   static void write_shared(BlockRun&, const BulkCopy&, const Contents&);
   static void put(BlockRun&, const BulkCopy&, const Contents&, bool shared);
   static void complete(BlockRun&, const Store&);
+  static Contents read_tile(BlockRun&, const BulkCopy&);
+  static void write_tile(BlockRun&, const BulkCopy&, const Contents&);
 
   std::vector<Load> loads_;   // in order of issue
   std::deque<Store> stores_;  // likewise

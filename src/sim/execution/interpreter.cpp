@@ -126,7 +126,10 @@ bool arrive_at_barrier(WarpRun& w, Fragment& f, const Instr& in) {
     return true;
   }
   if (lanes != f.mask) split_off(w, f, f.mask & ~lanes, f.block + 1);
-  if (BarrierOp::decode(in.imm).of_cluster()) return pass_cluster_barrier(w, f, in);
+  const BarrierOp op = BarrierOp::decode(in.imm);
+  if (op.of_cluster()) return pass_cluster_barrier(w, f, in);
+  if (op.kind == BarrierOp::Kind::warpgroup)
+    return w.block->barriers.arrive_in_warpgroup(*w.block, w, f, op.pending);
   const Lanes32& id = w.r32(in.a);
   const std::uint32_t first = id.v[std::countr_zero(f.mask)];
   std::uint32_t others = 0;

@@ -367,6 +367,24 @@ bool BlockChecker::shared(const WarpAccess& a) {
   return true;
 }
 
+bool BlockChecker::shared_uncounted(const WarpAccess& a) {
+  State& s = *state_;
+  const LanePattern p = find_pattern(a);
+  if (!s.in_window(a, p, s.shared_bytes, true)) return false;
+  const std::uint32_t lanes =
+      s.launch.options.uninitialised ? uninitialised_lanes(s.shared_bits.data(), 0, a, p) : 0;
+  if (lanes != 0) undefined = State::who_reads_first(a, lanes);
+  shared_again(a);
+  return true;
+}
+
+void BlockChecker::shared_again(const WarpAccess& a) {
+  State& s = *state_;
+  if (!s.shared_races) return;
+  s.report_races(a, s.shared_races->access(a, find_pattern(a), nullptr));
+  s.check_cluster(s, a);
+}
+
 bool BlockChecker::shared_of(BlockChecker& owner, const WarpAccess& a) {
   State &s = *state_, &o = *owner.state_;
   const LanePattern p = find_pattern(a);

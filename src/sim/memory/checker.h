@@ -158,6 +158,10 @@ class BlockChecker {
   bool global(const WarpAccess&);
   bool shared(const WarpAccess&);
   bool local(const WarpAccess&, std::uint32_t local_bytes);  // address: offset in the window
+  // shared() for a plain load by hardware that shares it with others, so that it is not counted;
+  bool shared_uncounted(const WarpAccess&);
+  // and the race check alone, for hardware that may read once more.
+  void shared_again(const WarpAccess&);
   // Likewise for ranges. Those in global memory count as accesses of whole warps, and a race names
   // any thread of the warp; those in shared memory have no bank conflicts.
   bool global_range(const RangeAccess&);

@@ -1,90 +1,23 @@
-// cp.async.bulk, cp.reduce.async.bulk, st.async and red.async: see sim/execution/bulk_copies.h. What
-// needs tensor maps is refused.
+// cp.async.bulk, cp.reduce.async.bulk, st.async and red.async: see sim/execution/bulk_copies.h, and
+// tensor_copy.cpp for copies of tensors.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <map>
-#include <string_view>
 
-#include "sim/execution/bulk_copies.h"
-#include "sim/execution/cluster_run.h"
 #include "sim/execution/memory_path.h"
 #include "sim/memory/lane_pattern.h"
+#include "sim/operations/bulk_reductions.h"
+#include "sim/operations/bulk_targets.h"
 #include "sim/operations/flow_selection.h"
-#include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
-#include "sim/operations/word_operations.h"
 
 namespace assay::sim {
 
 namespace {
 
 using ptx::Type;
-
-// --- what a copy does to the words at its destination
-
-template <class W, class Op>
-void update_words(std::byte* to, const std::byte* words, std::uint64_t bytes, bool concurrent) {
-  for (std::uint64_t at = 0; at < bytes; at += sizeof(W)) {
-    const W b = load_word<W>(words + at);
-    update<W>(to + at, concurrent, [&](W value) { return static_cast<W>(Op::apply(value, b)); });
-  }
-}
-
-struct Reduction {
-  std::string_view op;
-  Type type;
-  bool shared;  // to shared memory
-  bool operator==(const Reduction&) const = default;
-};
-
-// The forms of cp.reduce.async.bulk and red.async that ptxas takes for sm_90. An instruction refers
-// to one by its number.
-constexpr std::array kReductions = std::to_array<Reduction>({
-    {"add", Type::u32, false},  {"add", Type::s32, false}, {"add", Type::u64, false},
-    {"add", Type::f32, false},  {"add", Type::f64, false}, {"add", Type::f16, false},
-    {"add", Type::bf16, false}, {"min", Type::u32, false}, {"min", Type::s32, false},
-    {"min", Type::u64, false},  {"min", Type::s64, false}, {"min", Type::f16, false},
-    {"min", Type::bf16, false}, {"max", Type::u32, false}, {"max", Type::s32, false},
-    {"max", Type::u64, false},  {"max", Type::s64, false}, {"max", Type::f16, false},
-    {"max", Type::bf16, false}, {"inc", Type::u32, false}, {"dec", Type::u32, false},
-    {"and", Type::b32, false},  {"and", Type::b64, false}, {"or", Type::b32, false},
-    {"or", Type::b64, false},   {"xor", Type::b32, false}, {"xor", Type::b64, false},
-    {"add", Type::u32, true},   {"add", Type::s32, true},  {"add", Type::u64, true},
-    {"add", Type::s64, true},   {"min", Type::u32, true},  {"min", Type::s32, true},
-    {"max", Type::u32, true},   {"max", Type::s32, true},  {"inc", Type::u32, true},
-    {"dec", Type::u32, true},   {"and", Type::b32, true},  {"or", Type::b32, true},
-    {"xor", Type::b32, true},
-});
-
-template <bool kMax>
-BulkReduction pick_half(Type t) {
-  return t == Type::f16 ? BulkReduction{update_words<std::uint16_t, PickHalf<Half, kMax>>, 2}
-                        : BulkReduction{update_words<std::uint16_t, PickHalf<Bfloat, kMax>>, 2};
-}
-
-BulkReduction reduction_of(const Reduction& r) {
-  const bool half = r.type == Type::f16 || r.type == Type::bf16;
-  if (half && r.op == "min") return pick_half<false>(r.type);
-  if (half && r.op == "max") return pick_half<true>(r.type);
-  return make_operation(r.op, r.type, r.shared, []<class W, class Op>() -> BulkReduction {
-    return {update_words<W, Op>, sizeof(W)};
-  });
-}
-
-BulkReduction reduction_of_number(std::uint32_t number) {
-  static const auto all = [] {
-    std::array<BulkReduction, kReductions.size()> list;
-    std::ranges::transform(kReductions, list.begin(), reduction_of);
-    return list;
-  }();
-  return all[number];
-}
-
-// --- the instructions
 
 // Instr::e
 struct BulkFlags {
@@ -94,7 +27,7 @@ struct BulkFlags {
   bool generic = false;  // addresses in shared memory are generic
   unsigned values = 0;   // st.async, red.async: how many registers, of ...
   unsigned word_bytes = 0;
-  unsigned reduction = 0;  // 1 + its number; 0: none
+  unsigned reduction = 0;  // its number
 
   std::uint32_t encode() const {
     return (narrow_to ? 1u : 0u) | (narrow_from ? 2u : 0u) | (narrow_object ? 4u : 0u) |
@@ -114,9 +47,7 @@ struct BulkFlags {
     f.reduction = e >> 16;
     return f;
   }
-  BulkReduction update() const {
-    return reduction == 0 ? BulkReduction{} : reduction_of_number(reduction - 1);
-  }
+  BulkReduction update() const { return reduction_of_number(reduction); }
 };
 
 BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64_t to,
@@ -127,56 +58,7 @@ BulkCopy copy_of(WarpRun& w, std::uint32_t lane, std::uint64_t from, std::uint64
                      "are multiples of {}",
                      bytes, from, to, kBulkPiece));
   }
-  return {w.index, lane, w.pc, from, to, bytes, f.update()};
-}
-
-void check_mbarrier(WarpRun& w, std::uint32_t lane, std::uint64_t object) {
-  if (object % sizeof(std::uint64_t) != 0) {
-    fail(w, FindingKind::misaligned, lane,
-         fmt::format("names an mbarrier at offset {} of shared memory, not a multiple of 8",
-                     object));
-  }
-  const std::uint64_t memory = w.block->checker.shared_bytes();
-  if (memory < sizeof(std::uint64_t) || object > memory - sizeof(std::uint64_t)) {
-    fail(
-        w, FindingKind::out_of_bounds, lane,
-        fmt::format("names an mbarrier at offset {} of {} bytes of shared memory", object, memory));
-  }
-}
-
-// The block whose shared memory an offset in the window names. The offset becomes one in it.
-BlockRun& owner_of(WarpRun& w, std::uint32_t lane, std::uint64_t& offset) {
-  const std::uint64_t in_window = offset;
-  BlockRun* const owner =
-      w.block->cluster == nullptr ? w.block : w.block->cluster->owner(*w.block, offset);
-  if (owner == nullptr) no_such_block(w, lane, in_window);
-  return *owner;
-}
-
-// The block whose memory holds both the destination and the mbarrier, which become offsets in it.
-BlockRun& target_of(WarpRun& w, std::uint32_t lane, std::uint64_t& to, std::uint64_t& object) {
-  BlockRun &target = owner_of(w, lane, to), &holder = owner_of(w, lane, object);
-  if (&target != &holder) {
-    fail(w, FindingKind::out_of_bounds, lane,
-         "copies to the shared memory of one block and names an mbarrier in that of another");
-  }
-  check_mbarrier(w, lane, object);
-  return target;
-}
-
-void issue(BlockRun& by, BlockRun& to, const BulkCopy& copy, std::uint64_t object,
-           BulkCopies::Contents contents) {
-  to.bulk.load(by, to, copy, object, std::move(contents));
-  if (to.bulk.full()) land_bulk_copies(to, object);
-}
-
-// The blocks, by rank, that a mask names.
-template <class F>
-void for_blocks(WarpRun& w, std::uint32_t lane, std::uint32_t mask, F&& f) {
-  for (mask &= 0xffff; mask != 0; mask &= mask - 1) {
-    std::uint64_t offset = (std::uint64_t(std::countr_zero(mask)) + 1) * kClusterStride;
-    f(owner_of(w, lane, offset));
-  }
+  return {w.index, lane, w.pc, from, to, bytes, f.update(), nullptr};
 }
 
 // Extra: destination, source, bytes, the mbarrier, and for a multicast the blocks.
@@ -192,17 +74,8 @@ void load(Warp& warp, const Instr& in) {
     BlockRun& target = target_of(w, l, to.v[l], object.v[l]);
     const BulkCopy copy = copy_of(w, l, from.v[l], to.v[l], w.r32(slot[2]).v[l], f);
     if (copy.bytes == 0) return;
-    if (!f.multicast) {
-      BulkCopies::check_target(*w.block, target, copy);
-      return issue(*w.block, target, copy, object.v[l],
-                   BulkCopies::read(*w.block, copy, f.from_shared));
-    }
-    const std::uint32_t mask = w.r32(slot[4]).v[l];
-    for_blocks(w, l, mask,
-               [&](BlockRun& block) { BulkCopies::check_target(*w.block, block, copy); });
-    const BulkCopies::Contents contents = BulkCopies::read(*w.block, copy, false);
-    for_blocks(w, l, mask,
-               [&](BlockRun& block) { issue(*w.block, block, copy, object.v[l], contents); });
+    if (f.multicast) return multicast(w, copy, object.v[l], w.r32(slot[4]).v[l]);
+    send(w, target, copy, object.v[l], f.from_shared);
   });
 }
 
@@ -230,7 +103,7 @@ std::array<std::byte, kBulkPiece> values_of(WarpRun& w, const BulkFlags& f,
 }
 
 // Extra: destination, values, the mbarrier.
-void send(Warp& warp, const Instr& in) {
+void send_values(Warp& warp, const Instr& in) {
   auto& w = run_of(warp);
   const BulkFlags f = BulkFlags::decode(in.e);
   const std::uint32_t* const slot = w.extra + in.aux;
@@ -258,7 +131,7 @@ void send(Warp& warp, const Instr& in) {
            fmt::format("writes {} bytes to offset {} of shared memory, which is not aligned", bytes,
                        at));
     }
-    const BulkCopy copy{w.index, l, w.pc, 0, at, bytes, f.update()};
+    const BulkCopy copy{w.index, l, w.pc, 0, at, bytes, f.update(), nullptr};
     BulkCopies::check_target(*w.block, target, copy);
     issue(*w.block, target, copy, counted, {{values.begin(), values.begin() + bytes}, {}});
   };
@@ -282,15 +155,11 @@ void prefetch(Warp&, const Instr&) {}
 
 // --- selection
 
-// Whether reductions in another order give the same.
-bool commutes(const Reduction& r) { return r.type < Type::f16 && r.op != "inc" && r.op != "dec"; }
-
 // The reduction that the modifiers name.
-std::uint32_t number_of_reduction(const ptx::Instruction& in, bool shared) {
+std::uint32_t named_reduction(const ptx::Instruction& in, bool shared) {
   for (const std::string& m : in.modifiers) {
-    const auto found = std::ranges::find(kReductions, Reduction{m, last_type(in), shared});
-    if (found != kReductions.end())
-      return static_cast<std::uint32_t>(found - kReductions.begin()) + 1;
+    if (const std::uint32_t number = number_of_reduction({m, last_type(in), shared}); number != 0)
+      return number;
   }
   throw_unsupported(in);
 }
@@ -315,22 +184,21 @@ FlowSelection select_store(const ptx::Instruction& in, const Names& names, BulkF
   FlowSelection s;
   s.run = store;
   s.operands = {OperandForm::address64, address_form(f.narrow_from), OperandForm::src32};
-  s.ordered = f.reduction != 0 && !commutes(kReductions[f.reduction - 1]);
+  s.ordered = !commutes(f.reduction);
   s.e = f.encode();
   return s;
 }
 
 FlowSelection select_copy(const ptx::Instruction& in, const Names& names) {
   const bool reduces = in.modifiers.front() == "reduce";
-  if ((!reduces && in.modifiers.front() != "async") || has(in, "tensor") || has(in, "cp_mask"))
-    throw_unsupported(in);
+  if ((!reduces && in.modifiers.front() != "async") || has(in, "cp_mask")) throw_unsupported(in);
   const bool policy = has(in, "L2::cache_hint");
   const std::size_t count = in.operands.size() - (policy ? 1 : 0);
   const bool counted = has(in, "mbarrier::complete_tx::bytes"), global = has(in, "global");
   BulkFlags f;
   f.from_shared = !global;
   f.multicast = has(in, "multicast::cluster");
-  if (reduces) f.reduction = number_of_reduction(in, !global);
+  if (reduces) f.reduction = named_reduction(in, !global);
   FlowSelection s;
   if (has(in, "commit_group")) {
     s.run = commit;
@@ -358,7 +226,7 @@ FlowSelection select_send(const ptx::Instruction& in, const Names& names) {
   BulkFlags f;
   f.word_bytes = ptx::size_of(type);
   f.values = has(in, "v4") ? 4 : has(in, "v2") ? 2 : 1;
-  if (in.opcode == "red") f.reduction = number_of_reduction(in, true);
+  if (in.opcode == "red") f.reduction = named_reduction(in, true);
   const bool words = f.word_bytes == 4 || f.word_bytes == 8;
   if (in.operands.size() != 3 || !words || f.values * f.word_bytes > kBulkPiece ||
       !has(in, "mbarrier::complete_tx::bytes") || has(in, "mmio") || has(in, "global"))
@@ -368,7 +236,7 @@ FlowSelection select_send(const ptx::Instruction& in, const Names& names) {
   f.narrow_object = narrow_base(in.operands[2], names);
   const bool wide = f.word_bytes == 8;
   FlowSelection s;
-  s.run = send;
+  s.run = send_values;
   s.operands = {address_form(f.narrow_to),
                 f.values > 1 ? (wide ? OperandForm::src64_list : OperandForm::src32_list)
                              : (wide ? OperandForm::src64 : OperandForm::src32),

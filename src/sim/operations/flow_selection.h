@@ -29,10 +29,13 @@ std::optional<FlowSelection> select_atomic(const ptx::Instruction&,
 std::optional<FlowSelection> select_barrier(const ptx::Instruction&);  // barrier_ops.cpp
 std::optional<FlowSelection> select_async(const ptx::Instruction&, const Names&);  // async_copy.cpp
 std::optional<FlowSelection> select_bulk(const ptx::Instruction&, const Names&);   // bulk_copy.cpp
+std::optional<FlowSelection> select_tensor_copy(const ptx::Instruction&,
+                                                const Names&);  // tensor_copy.cpp
 std::optional<FlowSelection> select_mbarrier(const ptx::Instruction&,
-                                             const Names&);            // mbarrier_ops.cpp
-std::optional<FlowSelection> select_texture(const ptx::Instruction&);  // texture_ops.cpp
-std::optional<FlowSelection> select_control(const ptx::Instruction&);  // control_ops.cpp
+                                             const Names&);              // mbarrier_ops.cpp
+std::optional<FlowSelection> select_warpgroup(const ptx::Instruction&);  // tensor_ops_wgmma.cpp
+std::optional<FlowSelection> select_texture(const ptx::Instruction&);    // texture_ops.cpp
+std::optional<FlowSelection> select_control(const ptx::Instruction&);    // control_ops.cpp
 
 // Handlers that the decoder inserts itself.
 Handler clock_handler(const std::string& special);  // d: 32 or 64 bits

@@ -25,14 +25,15 @@ enum class OperandForm : std::uint8_t {
   dst32_list,
   src32_list,
   dst64_list,
-  src64_list,  // {a, b, ...}: offsets in Code::extra
+  src64_list,           // {a, b, ...}: offsets in Code::extra
+  accumulators32_list,  // likewise, read and written: two offsets each
   dst128,
   src128,     // two adjacent Lanes64, the low halves first
   ignored,    // not read: a cache policy
   immediate,  // must be a literal: goes to Instr::imm
   address32,
-  address64,  // [reg + offset]: the register's slot; the offset goes to Instr::imm
-  texture,    // [object, {x, y, ...}]: the object's 64 bits, then each coordinate's 32
+  address64,    // [reg + offset]: the register's slot; the offset goes to Instr::imm
+  coordinates,  // [object, {x, y, ...}]: the object's 64 bits, then each coordinate's 32
 };
 
 // Of an address whose register may have 32 bits, as is allowed for shared memory.

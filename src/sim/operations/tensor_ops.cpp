@@ -128,8 +128,6 @@ std::optional<Selection> select_tensor(const ptx::Instruction& i) {
                                                              : select_wmma_memory(i);
   } else if (i.opcode == "ldmatrix" || i.opcode == "stmatrix" || i.opcode == "movmatrix") {
     s = select_matrix_move(i);
-  } else if (i.opcode == "wgmma") {
-    refuse_tensor(i, "matrix instructions of warp groups (sm_90a) are not simulated");
   } else if (i.opcode == "tcgen05") {
     refuse_tensor(i, "fifth-generation tensor cores (sm_100a) are not simulated");
   } else {

@@ -240,7 +240,7 @@ std::optional<FlowSelection> select_texture(const ptx::Instruction& in) {
   s.run = run_tex;
   s.cls = InstrClass::memory;
   s.e = flags.encode();
-  s.operands = {OperandForm::dst32_list, OperandForm::texture};
+  s.operands = {OperandForm::dst32_list, OperandForm::coordinates};
   s.spread = Spread{Spread::Kind::none};
   return s;
 }

@@ -349,6 +349,12 @@ struct cudaHostNodeParams {
   void* userData;
 };
 
+enum cudaDriverEntryPointQueryResult : std::uint32_t {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2,
+};
+
 // cudaDeviceGetAttribute's codes are translated in device_properties.cpp, under their numbers.
 enum cudaDeviceAttr : std::uint32_t { cudaDevAttrMaxThreadsPerBlock = 1 };
 

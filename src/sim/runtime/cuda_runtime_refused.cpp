@@ -1,5 +1,5 @@
 // The functions of libcudart 13 that the simulator lacks: surfaces, parts of CUDA graphs,
-// inter-process and external resources, libraries loaded at run time, and the driver API. Each
+// inter-process and external resources, and libraries loaded at run time. Each
 // records its name (Runtime::unsupported_api) and returns cudaErrorNotSupported, whatever its
 // arguments. In the C calling conventions of Linux the caller owns the arguments, so one definition
 // without parameters serves every signature.
@@ -149,12 +149,10 @@ REFUSE(cudaIpcOpenMemHandle)
 REFUSE(cudaSignalExternalSemaphoresAsync)
 REFUSE(cudaWaitExternalSemaphoresAsync)
 
-// Code loaded at run time, the driver API and logs.
+// Code loaded at run time, and logs.
 REFUSE(__cudaGetProcAddress)
 REFUSE(__cudaRegisterHostVar)
 REFUSE(__cudaRegisterUnifiedTable)
-REFUSE(cudaGetDriverEntryPoint)
-REFUSE(cudaGetDriverEntryPointByVersion)
 REFUSE(cudaGetExportTable)
 REFUSE(cudaLibraryEnumerateKernels)
 REFUSE(cudaLibraryGetGlobal)
@@ -172,8 +170,6 @@ REFUSE(cudaLogsRegisterCallback)
 REFUSE(cudaLogsUnregisterCallback)
 
 // Variants for programs compiled with --default-stream per-thread.
-REFUSE(cudaGetDriverEntryPointByVersion_ptsz)
-REFUSE(cudaGetDriverEntryPoint_ptsz)
 REFUSE(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
 REFUSE(cudaMemDiscardBatchAsync_ptsz)
 REFUSE(cudaMemPrefetchBatchAsync_ptsz)

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "sim/device.h"
+#include "sim/tensor_map.h"
 
 namespace assay::sim {
 
@@ -95,6 +96,9 @@ class DeviceLink {
                                                        std::uint64_t /*dynamic_shared_bytes*/) {
     return std::nullopt;
   }
+
+  // The tensor map that cuTensorMapEncodeTiled makes for this GPU.
+  virtual TensorMapReply tensor_map(const TensorMapRequest&) = 0;
 
   // `params` is the parameter block, laid out as KernelInfo says.
   virtual LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) = 0;

@@ -30,6 +30,7 @@ class LocalDevice final : public DeviceLink {
   bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) override;
   VariableInfo allocation(std::uint64_t address) override { return device_.allocation(address); }
   MemoryInfo memory() override { return {device_.capacity(), device_.live_bytes()}; }
+  TensorMapReply tensor_map(const TensorMapRequest& request) override { return encode(request); }
   LaunchReply launch(KernelId, const LaunchConfig&, std::span<const std::byte> params) override;
 
  private:

@@ -29,7 +29,8 @@ struct Form {
   const char* why = "";
 };
 
-constexpr const char* kTma = "TMA: asynchronous copies by the block";
+constexpr const char* kTma = "tensor maps that a kernel changes";
+constexpr const char* kImages = "im2col: made for convolutions";
 constexpr const char* kTexture = "layers, levels and gathers of textures; surfaces";
 constexpr const char* kVideo = "emulated since sm_50; no compiler emits them";
 constexpr const char* kBlackwell = "needs sm_100";
@@ -199,7 +200,16 @@ constexpr Form kForms[] = {
      "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.s32 [%r1], "
      "[%r2], 16, [%r3];"},
     {kAsync, "cp.async.bulk.tensor",
-     "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];", kTma},
+     "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2]; "
+     "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+     "[%r1], [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r2]; "
+     "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r1}];"},
+    {kAsync, "cp.reduce.async.bulk.tensor",
+     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];"},
+    {kAsync, "cp.async.bulk.tensor of images",
+     "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+     "[%r1], [%rd1, {%r1, %r2, %r3}], [%r2], {%h1};",
+     kImages},
     {kAsync, "tensormap.replace", "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%rd1], 1;",
      kTma},
 
@@ -258,8 +268,20 @@ constexpr Form kForms[] = {
      "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];", kBlackwell},
     {kMatrix, "movmatrix", "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;"},
 
-    {kWarpgroup, "wgmma", "wgmma.fence.sync.aligned;",
-     "matrix products of four warps, their operands described by TMA"},
+    {kWarpgroup, "wgmma",
+     "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1; "
+     "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, "
+     "1, 1, 0, 1; wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f1, %f2, %f3, %f4}, {%r1, "
+     "%r2, %r3, %r4}, %rd2, %p1, 1, -1; wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8.satfinite "
+     "{%r1, %r2, %r3, %r4}, %rd1, %rd2, %p1;"},
+    {kWarpgroup, "wgmma of e4m3, e5m2",
+     "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, "
+     "1, 1;",
+     "the precision of its sums is not documented"},
+    {kWarpgroup, "wgmma of b1, wgmma.sp",
+     "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r1, %r2, %r3, %r4}, %rd1, %rd2, "
+     "%p1;",
+     "bits and sparse matrices"},
     {kWarpgroup, "tcgen05", "tcgen05.wait::ld.sync.aligned;", kBlackwell},
 
     {kOther, "tex",

@@ -30,6 +30,13 @@ std::string list(const std::string& prefix, int first, int count) {
   return text + "}";
 }
 
+template <class... Parts>
+std::string joined(const Parts&... parts) {
+  std::string text;
+  ((text += parts), ...);
+  return text;
+}
+
 // Stores an element as its type lies in memory.
 void store_element(const std::string& type, std::byte* to, double value) {
   const auto put = [&](auto bits) { std::memcpy(to, &bits, sizeof bits); };
@@ -184,9 +191,9 @@ TEST(Wmma, EveryShapeTypeAndLayout) {
         }
         const std::string place = "[" + address + "+" + std::to_string(offset) + "]";
         const bool store = std::string(op) == "store.d";
-        w.run("wmma." + std::string(op) + ".sync.aligned." + layout_name(m.column_major) + "." +
-              p.shape + space + "." + m.type + " " +
-              (store ? place + ", " + fragment : fragment + ", " + place) + ", %r201;");
+        w.run(joined("wmma.", op, ".sync.aligned.", layout_name(m.column_major), ".", p.shape,
+                     space, ".", m.type, " ", store ? place : fragment, ", ",
+                     store ? fragment : place, ", %r201;"));
         expect_each_byte_once(m, op, store, 0, base);
         for (const Recorded& access : fake_memory().recorded) {
           EXPECT_EQ(access.space, space.empty()        ? ptx::Space::generic
@@ -201,9 +208,9 @@ TEST(Wmma, EveryShapeTypeAndLayout) {
       line("load.a", a, fa, 0);
       line("load.b", b, fb, 64);
       line("load.c", c, fc, -32);
-      w.run("wmma.mma.sync.aligned." + layout_name(a.column_major) + "." +
-            layout_name(b.column_major) + "." + p.shape + "." + p.types + " " + fd + ", " + fa +
-            ", " + fb + ", " + fc + ";");
+      w.run(joined("wmma.mma.sync.aligned.", layout_name(a.column_major), ".",
+                   layout_name(b.column_major), ".", p.shape, ".", p.types, " ", fd, ", ", fa, ", ",
+                   fb, ", ", fc, ";"));
       line("store.d", d, fd, 16);
       for (int i = 0; i < p.m; ++i) {
         for (int j = 0; j < p.n; ++j) {
@@ -261,13 +268,13 @@ TEST(Wmma, FragmentsAreTreatedElementwise) {
                       head = ".sync.aligned.row." + std::string(shape) + ".shared.f32 ";
     std::vector<double> before;
     for (int e = 0; e < rows * cols; ++e) before.push_back(c.get(e / cols, e % cols));
-    w.run("wmma.load.c" + head + f + ", [%r1], %r2;");
+    w.run(joined("wmma.load.c", head, f, ", [%r1], %r2;"));
     for (int r = 10; r < 18; ++r) {
       for (auto& v : w.r32("%r" + std::to_string(r)).v) {
         v = std::bit_cast<std::uint32_t>(std::bit_cast<float>(v) * 3 + 1);
       }
     }
-    w.run("wmma.store.d" + head + "[%r1], " + f + ", %r2;");
+    w.run(joined("wmma.store.d", head, "[%r1], ", f, ", %r2;"));
     for (int e = 0; e < rows * cols; ++e) {
       ASSERT_EQ(c.get(e / cols, e % cols), before[static_cast<std::size_t>(e)] * 3 + 1);
     }
@@ -529,43 +536,40 @@ TEST(TensorOps, ClassesAndFlops) {
 
 TEST(TensorOps, OthersAreRefusedByName) {
   const std::string c = "{%f1, %f2, %f3, %f4}", a = "{%r1, %r2, %r3, %r4}", b = "{%r5, %r6}";
-  for (const std::string& text : {
-           "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 " + c + ", " + a + ", " + a +
-               ", " + c + ", %r9, 0;",
-           "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 " + c + ", " +
-               a + ", " + a + ", " + c + ", %r9, 0;",
-           "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 " + list("%f", 1, 8) + ", " + b + ", " +
-               b + ", " + list("%f", 1, 8) + ";",
-           "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 " + c + ", " + a +
-               ", " + b + ", " + c + ";",
-           "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 " + c + ", " + a + ", " + b + ", " +
-               c + ";",
-           "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f32 " + b + ", " + a + ", " + b + ", " +
-               c + ";",
-           "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 " + c + ", " + a + ", " + b + ", " +
-               c + ";",
-           "mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 " + c + ", " + a + ", " +
-               b + ", " + c + ";",
-           "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 " + c + ", " + b + ", " + b + ", " +
-               c + ";",
-           "mma.sync.m16n8k16.row.col.f32.f16.f16.f32 " + c + ", " + a + ", " + b + ", " + c + ";",
-           std::string("wgmma.fence.sync.aligned;"),
-           std::string("wgmma.wait_group.sync.aligned 0;"),
-           std::string("tcgen05.wait::ld.sync.aligned;"),
-           std::string("wmma.load.a.sync.aligned.row.m8n8k32.s4 {%r1}, [%rd1], %r2;"),
-           std::string("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1, %r2}, {%r3}, "
-                       "{%r4}, {%r1, %r2};"),
-           std::string("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r1, %r2}, "
-                       "{%r3}, {%r4}, {%r1, %r2};"),
-           std::string("wmma.mma.sync.aligned.row.col.m8n8k4.rz.f64.f64.f64.f64 {%fd1, %fd2}, "
-                       "{%fd3}, {%fd4}, {%fd1, %fd2};"),
-           std::string("wmma.load.a.sync.aligned.row.m16n16k16.local.f16 " + list("%r", 1, 8) +
-                       ", [%rd1], %r20;"),
-           std::string("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];"),
-           std::string("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r3];"),
-           std::string("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r3], {%r1};"),
-           std::string("movmatrix.sync.aligned.m8n8.b16 %r1, %r2;"),
-       }) {
+  for (const std::string& text :
+       {joined("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 ", c, ", ", a, ", ", a, ", ",
+               c, ", %r9, 0;"),
+        joined("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 ", c, ", ",
+               a, ", ", a, ", ", c, ", %r9, 0;"),
+        joined("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 ", list("%f", 1, 8), ", ", b, ", ",
+               b, ", ", list("%f", 1, 8), ";"),
+        joined("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 ", c, ", ", a,
+               ", ", b, ", ", c, ";"),
+        joined("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 ", c, ", ", a, ", ", b, ", ", c,
+               ";"),
+        joined("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f32 ", b, ", ", a, ", ", b, ", ", c,
+               ";"),
+        joined("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 ", c, ", ", a, ", ", b, ", ", c,
+               ";"),
+        joined("mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 ", c, ", ", a, ", ", b,
+               ", ", c, ";"),
+        joined("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 ", c, ", ", b, ", ", b, ", ", c,
+               ";"),
+        joined("mma.sync.m16n8k16.row.col.f32.f16.f16.f32 ", c, ", ", a, ", ", b, ", ", c, ";"),
+        std::string("tcgen05.wait::ld.sync.aligned;"),
+        std::string("wmma.load.a.sync.aligned.row.m8n8k32.s4 {%r1}, [%rd1], %r2;"),
+        std::string("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1, %r2}, {%r3}, "
+                    "{%r4}, {%r1, %r2};"),
+        std::string("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {%r1, %r2}, "
+                    "{%r3}, {%r4}, {%r1, %r2};"),
+        std::string("wmma.mma.sync.aligned.row.col.m8n8k4.rz.f64.f64.f64.f64 {%fd1, %fd2}, "
+                    "{%fd3}, {%fd4}, {%fd1, %fd2};"),
+        std::string("wmma.load.a.sync.aligned.row.m16n16k16.local.f16 " + list("%r", 1, 8) +
+                    ", [%rd1], %r20;"),
+        std::string("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];"),
+        std::string("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r3];"),
+        std::string("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r3], {%r1};"),
+        std::string("movmatrix.sync.aligned.m8n8.b16 %r1, %r2;")}) {
     try {
       select_tensor(instruction(text));
       ADD_FAILURE() << text << " is selected";

@@ -1,5 +1,6 @@
 // Compiled, but not run, where a CUDA Toolkit is installed: api.h with NVIDIA's types must agree
 // with NVIDIA's declarations, and abi.h with their layout.
+#include <cuda.h>
 #include <cuda_runtime.h>
 // A separate package in Debian.
 #if __has_include(<cuda_profiler_api.h>)
@@ -9,6 +10,7 @@
 #define ASSAY_SIM_NVIDIA_TYPES
 #include "sim/runtime/abi.h"
 #include "sim/runtime/api.h"
+#include "sim/runtime/driver_api.h"
 
 namespace ours = assay::sim::cuda;
 
@@ -264,6 +266,9 @@ SAME_FIELD(cudaDeviceProp, gpuPciDeviceID)
 SAME_FIELD(cudaDeviceProp, gpuPciSubsystemID)
 SAME_FIELD(cudaDeviceProp, hostNumaMultinodeIpcSupported)
 SAME_FIELD(cudaDeviceProp, reserved)
+SAME_VALUE(cudaDriverEntryPointSuccess)
+SAME_VALUE(cudaDriverEntryPointSymbolNotFound)
+SAME_VALUE(cudaDriverEntryPointVersionNotSufficent)
 SAME_VALUE(cudaMemcpyHostToHost)
 SAME_VALUE(cudaMemcpyHostToDevice)
 SAME_VALUE(cudaMemcpyDeviceToHost)

@@ -30,6 +30,8 @@ struct FakeState {
   std::vector<Operation> operations;   // what the runtime reported for the calls that followed
   std::vector<std::uint64_t> touched;  // addresses of allocations
   std::vector<Finding> findings;       // findings of the runtime itself
+  std::vector<TensorMapRequest> tensors;
+  TensorMapReply tensor_reply;
   std::size_t peeks = 0;
   std::size_t writes = 0;
   std::uint64_t capacity = 1 << 20;
@@ -104,6 +106,10 @@ class FakeDevice final : public DeviceLink {
     std::uint64_t live = 0;
     for (const auto& [address, bytes] : s_.memory) live += bytes.size();
     return {s_.capacity, live};
+  }
+  TensorMapReply tensor_map(const TensorMapRequest& request) override {
+    s_.tensors.push_back(request);
+    return s_.tensor_reply;
   }
   LaunchReply launch(KernelId kernel, const LaunchConfig& config,
                      std::span<const std::byte> params) override {

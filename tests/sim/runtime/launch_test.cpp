@@ -203,9 +203,9 @@ TEST_F(Launch, RefusalsOfTheDeviceAreForgotten) {
 }
 
 TEST_F(Launch, WhatTheSimulatorLacksIsNamed) {
-  state_.module_reply = {ModuleReply::Status::unsupported, "wgmma.mma_async in f", 0};
+  state_.module_reply = {ModuleReply::Status::unsupported, "stacksave.u64 in f", 0};
   EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaErrorNotSupported);
-  EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("wgmma.mma_async in f"));
+  EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("stacksave.u64 in f"));
   // The stub keeps the result of __cudaGetKernel: if that failed, it would for the program's whole
   // life.
   cudaKernel_t kernel = nullptr;
@@ -292,9 +292,9 @@ TEST_F(Launch, RegistersAreAnEstimate) {
 }
 
 TEST_F(Launch, AKernelThatCannotBeDecodedIsNamed) {
-  state_.kernel_problem = "add: wgmma.mma_async";
+  state_.kernel_problem = "add: stacksave.u64";
   EXPECT_EQ(launch({1, 1, 1}, {1, 1, 1}), cudaErrorNotSupported);
-  EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("add: wgmma.mma_async"));
+  EXPECT_THAT(Runtime::instance().unsupported_api(), ElementsAre("add: stacksave.u64"));
   void* p = nullptr;
   EXPECT_EQ(cudaMalloc(&p, 4), cudaSuccess);  // nothing ran, so the error is not sticky
 }

@@ -6,8 +6,7 @@
 
 template <int kValue>
 __global__ void later(float* p) {
-  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%1}], [%1];" ::"l"(p),
-               "r"(0));
+  asm volatile("{ .reg .b64 stack; stacksave.u64 stack; }");
   p[threadIdx.x] = kValue;
 }
 
