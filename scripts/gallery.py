@@ -15,6 +15,8 @@ wrong       another exit status, a signal, or without the expected output
 no build    nvcc or the linker failed
 time        it was stopped after --limit seconds
 
+scripts/gallery/cutlass.json is a list of NVIDIA's CUTLASS, which is at https://github.com/NVIDIA/cutlass.
+
 The programs run with your rights, without isolation.
 Exit status: 0 if each became what the list expects, 1 if not, 2 if something is missing.
 """
@@ -32,7 +34,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLASSES = ["right", "finding", "refused", "wrong", "no build", "time"]
-KEYS = {"folder", "sources", "arguments", "flags", "prints", "expect", "because"}
+KEYS = {"folder", "sources", "arguments", "flags", "prints", "expect", "because"}  # of a program
 
 
 class Unusable(Exception):
@@ -146,6 +148,8 @@ def try_program(args, gallery, program, sources):
     flags = [flag.replace("{from}", str(root)) for flag in gallery.get("flags", []) + program.get("flags", [])]
     with tempfile.TemporaryDirectory(prefix="assay-gallery-") as scratch:
         command = [args.assay.resolve(), "sim", "--json", "--threads", "1", *[f"--nvcc-flag={f}" for f in flags], *sources]
+        if "arch" in gallery:
+            command[2:2] = ["--arch", gallery["arch"]]
         if program.get("arguments"):
             command += ["--", *program["arguments"]]
         began = time.monotonic()

@@ -17,11 +17,13 @@ GALLERY = ROOT / "scripts" / "gallery.py"
 NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
 LISTS = sorted((ROOT / "scripts" / "gallery").glob("*.json"))
 
-# Prints the report that stands in the first source, and ends with its status; sleeps where there is none.
+# Prints the report that stands in the first source, and ends with its status; sleeps where there is none. What
+# it was asked for stands in a file beside it.
 STAND_IN = """#!{python}
 import json, pathlib, sys, time
 sources = [a for a in sys.argv if a.endswith(".cu")]
 said = json.loads(pathlib.Path(sources[0]).read_text())
+pathlib.Path(sys.argv[0] + ".arguments").write_text(" ".join(sys.argv[1:]))
 print(said.get("output", ""), file=sys.stderr)
 if "report" in said:
     print(json.dumps(said["report"]))
@@ -70,13 +72,13 @@ class Case(unittest.TestCase):
         (self.folder / folder / "main.cu").write_text(text)
         self.programs.append({"folder": folder, **fields})
 
-    def gallery(self, *arguments, assay=None):
+    def gallery(self, *arguments, assay=None, **fields):
         if assay is None:
             assay = self.folder / "stand-in"
             assay.write_text(STAND_IN.format(python=sys.executable))
             assay.chmod(0o755)
         listed = self.folder / "list.json"
-        listed.write_text(json.dumps({"commit": "abc", "flags": ["-I{from}/Common"], "programs": self.programs}))
+        listed.write_text(json.dumps({"commit": "abc", "flags": ["-I{from}/Common"], "programs": self.programs, **fields}))
         return subprocess.run([sys.executable, GALLERY, listed, "--from", self.folder, "--assay", assay, *arguments],
                               capture_output=True, text=True)
 
@@ -119,6 +121,24 @@ class Classes(Case):
 
     def test_time(self):
         self.assertEqual(self.became({"output": "sleeps"})[:2], ("time", "stopped"))
+
+
+class Compilation(Case):
+    def arguments(self, **fields):
+        self.gallery(**fields)
+        return (self.folder / "stand-in.arguments").read_text()
+
+    def test_flags_of_the_list_and_of_the_program(self):
+        self.program("p", json.dumps({"status": 0, "report": report()}), flags=["-DX=1"], arguments=["--m=2"])
+        said = self.arguments()
+        self.assertTrue(said.startswith("sim --json"), said)
+        self.assertIn(f"--nvcc-flag=-I{self.folder}/Common --nvcc-flag=-DX=1", said)
+        self.assertTrue(said.endswith("main.cu -- --m=2"), said)
+        self.assertNotIn("--arch", said)
+
+    def test_the_architecture_of_the_list(self):
+        self.program("p", json.dumps({"status": 0, "report": report()}))
+        self.assertIn("--arch sm_90a", self.arguments(arch="sm_90a"))
 
 
 class Usage(Case):
