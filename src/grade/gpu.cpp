@@ -27,8 +27,18 @@ constexpr double kSchedulers = 4, kPathBytes = 128, kPasses = 1;
 
 constexpr std::array kPipes{Unit::fp32,    Unit::integer,    Unit::fp16,      Unit::fp64,
                             Unit::special, Unit::conversion, Unit::load_store};
+// Matrix operations of single warps and of warpgroups.
 constexpr std::array kTensor{Unit::tensor_f64, Unit::tensor_tf32, Unit::tensor_f16, Unit::tensor_f8,
                              Unit::tensor_s8,  Unit::tensor_s4,   Unit::tensor_b1};
+constexpr std::array kWarpgroup{Unit::warpgroup_tf32, Unit::warpgroup_f16, Unit::warpgroup_s8};
+// Types that warpgroups have too, on a GPU that has warpgroups.
+constexpr std::array kOfBoth{Unit::tensor_tf32, Unit::tensor_f16, Unit::tensor_f8, Unit::tensor_s8};
+
+// "tensor_f16", "warpgroup_f16": "f16"
+std::string type_of(Unit u) {
+  const std::string_view name = sim::to_string(u);
+  return std::string(name.substr(name.find('_') + 1));
+}
 
 const std::map<std::string, Gpu, std::less<>>& data_sheets() {
   static const std::map<std::string, Gpu, std::less<>> sheets{{"a100", parse_gpu(kGpuA100)},
@@ -89,9 +99,14 @@ Gpu parse_gpu(std::string_view text) {
     for (const Unit u : kPipes) {
       set(u, g.clock_hz * positive(j.at("lanes_per_clock"), sim::to_string(u)) / kWarp);
     }
-    for (const Unit u : kTensor) {
-      const char* type = sim::to_string(u) + std::string_view("tensor_").size();
-      set(u, positive(j.at("tensor_flops"), type) / g.multiprocessors);
+    const auto flops = [&](Unit u) { return positive(j.at("tensor_flops"), type_of(u).c_str()); };
+    const double share = positive(j, "mma_share");
+    if (share > 1) throw Error("a GPU's data sheet: mma_share must not be larger than 1");
+    for (const Unit u : kWarpgroup) set(u, flops(u) / g.multiprocessors);
+    for (const Unit u : kTensor) set(u, flops(u) / g.multiprocessors);
+    for (const Unit u : kOfBoth) {
+      g.matrix_flops = std::max(g.matrix_flops, flops(u));
+      set(u, share * g.rate_of(u));
     }
     set(Unit::issue, g.clock_hz * kSchedulers);
     set(Unit::shared, g.clock_hz * kPasses);
@@ -110,13 +125,7 @@ const char* ModelledTime::bound() const {
   return launches + copies > part.second ? "launches and copies" : part.first;
 }
 
-double Gpu::fastest_flops() const {
-  double fastest = fp32_flops;
-  for (const Unit u : {Unit::tensor_tf32, Unit::tensor_f16, Unit::tensor_f8, Unit::tensor_s8}) {
-    fastest = std::max(fastest, rate_of(u) * multiprocessors);
-  }
-  return fastest;
-}
+double Gpu::fastest_flops() const { return std::max(fp32_flops, matrix_flops); }
 
 ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
   const sim::Counters& c = work.counters;
@@ -138,6 +147,7 @@ ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
                            unit(Unit::fp64), unit(Unit::special), unit(Unit::conversion)});
   t.loads = std::max(unit(Unit::load_store), unit(Unit::constant));
   for (const Unit u : kTensor) t.tensor += unit(u);
+  for (const Unit u : kWarpgroup) t.tensor += unit(u);
   t.shared = unit(Unit::shared);
   return t;
 }

@@ -18,7 +18,7 @@
 //   loads        memory instructions and shuffles / 1 a clock, or distinct addresses of constants /
 //                1 a clock
 //   tensor       operations of matrix instructions / the dense rate of their type, summed over
-//                types
+//                types; those of single warps at the share of it that mma.sync reaches
 //   shared       passes / 1 a clock
 //
 // The floor of a problem is the time of its fewest launches plus the larger of its least bytes and
@@ -44,6 +44,7 @@ struct Gpu {
   double memory_bytes_per_s = 0;
   double host_bytes_per_s = 0;  // each way
   double fp32_flops = 0;        // per second
+  double matrix_flops = 0;      // of the fastest type that both warps and warpgroups multiply
   double launch_s = 0;
   // For each sim::Unit, its rate per second on one multiprocessor.
   std::array<double, sim::kUnits> rate{};

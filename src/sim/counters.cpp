@@ -6,9 +6,10 @@ namespace assay::sim {
 
 const char* to_string(Unit u) {
   static constexpr std::array<const char*, kUnits> kNames{
-      "issue",       "fp32",       "integer",   "fp16",      "fp64",      "special",
-      "conversion",  "load_store", "shared",    "constant",  "sectors",   "tensor_f64",
-      "tensor_tf32", "tensor_f16", "tensor_f8", "tensor_s8", "tensor_s4", "tensor_b1"};
+      "issue",          "fp32",          "integer",     "fp16",      "fp64",      "special",
+      "conversion",     "load_store",    "shared",      "constant",  "sectors",   "tensor_f64",
+      "tensor_tf32",    "tensor_f16",    "tensor_f8",   "tensor_s8", "tensor_s4", "tensor_b1",
+      "warpgroup_tf32", "warpgroup_f16", "warpgroup_s8"};
   return kNames[static_cast<std::size_t>(u)];
 }
 

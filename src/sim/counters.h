@@ -27,15 +27,18 @@ enum class Unit : std::uint8_t {
   shared,      // passes over shared memory
   constant,    // distinct addresses that a warp requests from the constant cache
   sectors,     // of global and local memory, as requested from the L1 cache
-  tensor_f64,  // operations, as are all that follow
+  tensor_f64,  // operations, as are all that follow; of single warps
   tensor_tf32,
   tensor_f16,  // and bf16
   tensor_f8,
   tensor_s8,
   tensor_s4,
   tensor_b1,
+  warpgroup_tf32,  // of warpgroups
+  warpgroup_f16,
+  warpgroup_s8,
 };
-inline constexpr std::size_t kUnits = 18;
+inline constexpr std::size_t kUnits = 21;
 const char* to_string(Unit);
 
 struct UnitWork {

@@ -86,7 +86,7 @@ struct Buffer {
 // sim::Counters as plain numbers, in the order of its members: std::bit_cast converts one into the
 // other.
 struct CounterWords {
-  std::uint64_t word[74] = {};
+  std::uint64_t word[80] = {};
 };
 
 // What happened from start to stop. Each text ends with a NUL within its array.

@@ -13,15 +13,19 @@ using testing::HasSubstr;
 using sim::Unit;
 
 // Round figures: 10 multiprocessors at 1 GHz, 1 TB/s.
-Gpu round_gpu() {
-  return parse_gpu(R"({
+std::string round_sheet(const std::string& mma_share) {
+  return R"({
     "name": "round", "source": "made up", "multiprocessors": 10, "clock_hz": 1e9,
     "memory_bytes_per_s": 1e12, "host_bytes_per_s": 1e10, "fp32_flops": 1e12,
-    "tensor_flops": {"f64": 1e12, "tf32": 1e13, "f16": 1e14, "f8": 2e14, "s8": 2e14, "s4": 4e14, "b1": 8e14},
+    "tensor_flops": {"f64": 1e12, "tf32": 1e13, "f16": 1e14, "f8": 2e14, "s8": 2e14, "s4": 4e14,
+                     "b1": 8e14},
+    "mma_share": )" +
+         mma_share + R"(,
     "lanes_per_clock": {"fp32": 128, "integer": 64, "fp16": 128, "fp64": 2, "special": 16,
                         "conversion": 64, "load_store": 32},
-    "launch_s": 1e-6})");
+    "launch_s": 1e-6})";
 }
+Gpu round_gpu() { return parse_gpu(round_sheet("0.5")); }
 
 SimulatedWork one_launch() {
   SimulatedWork work;
@@ -49,10 +53,17 @@ TEST(Gpu, BringsTheDataSheetsThatItNames) {
   }
 }
 
+TEST(Gpu, FloorsCountWithTheRateOfWarpgroups) {
+  EXPECT_DOUBLE_EQ(round_gpu().fastest_flops(), 2e14);
+  EXPECT_DOUBLE_EQ(gpu_named("h200").fastest_flops(), 1979e12);
+}
+
 TEST(Gpu, UnknownNamesAndBrokenSheetsAreErrors) {
   EXPECT_THROW(gpu_named("h100x"), Error);
   EXPECT_THROW(parse_gpu("{}"), Error);
   EXPECT_THROW(parse_gpu("not json"), Error);
+  EXPECT_THROW(parse_gpu(round_sheet("1.01")), Error);
+  EXPECT_THROW(parse_gpu(round_sheet("0")), Error);
   try {
     gpu_named("h100x");
   } catch (const Error& e) {
@@ -121,10 +132,12 @@ TEST(ModelledTime, LaunchesAndCopiesAddUp) {
 
 TEST(ModelledTime, MatrixTypesGoOneAfterAnotherEachAtItsRate) {
   SimulatedWork work = one_launch();
-  spread(work, Unit::tensor_f16, 1'000'000'000'000);
+  spread(work, Unit::warpgroup_f16, 1'000'000'000'000);
   EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).tensor, 10e-3);
+  spread(work, Unit::tensor_f16, 1'000'000'000'000);
+  EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).tensor, 30e-3) << "half as fast";
   spread(work, Unit::tensor_f64, 1'000'000'000'000);
-  EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).tensor, 1010e-3);
+  EXPECT_DOUBLE_EQ(modelled_time(work, round_gpu()).tensor, 1030e-3) << "warpgroups have none";
 }
 
 TEST(ModelledTime, ThreePassesOfMemoryCostThreeTimesOne) {

@@ -107,6 +107,10 @@ InstrPrice of_warp(const ptx::Instruction& in) {
 
 Unit tensor_unit(const ptx::Instruction& in) {
   const auto any = [&](auto... names) { return (has(in, names) || ...); };
+  if (in.opcode == "wgmma")
+    return any("s8", "u8") ? Unit::warpgroup_s8
+           : any("tf32")   ? Unit::warpgroup_tf32
+                           : Unit::warpgroup_f16;
   if (any("b1")) return Unit::tensor_b1;
   if (any("s4", "u4")) return Unit::tensor_s4;
   if (any("s8", "u8")) return Unit::tensor_s8;
