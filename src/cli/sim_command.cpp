@@ -124,8 +124,7 @@ and the program sees CUDA's error code. With --source the sources follow; before
 
 Times are not simulated: cudaEventElapsedTime is derived from counted work, and says nothing
 about a GPU. Not simulated either: surfaces, dynamic parallelism, cuBLAS and other libraries with
-kernels of their own. With --nvcc-flag=-rdc=true the device code of several
-files is linked.
+kernels of their own. With --nvcc-flag=-rdc=true the device code of several files is linked.
 
 Exit status: the program's own (128 + N if signal N ended it); 3 if there are findings; 2 if it
 did not compile or start, or needs what is not simulated.

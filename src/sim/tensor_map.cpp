@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -71,6 +72,18 @@ TensorMap map_of(const TensorMapRequest& r) {
 }
 
 }  // namespace
+
+bool TensorMapRequest::take_arrays(const std::uint64_t* sizes, const std::uint64_t* strides,
+                                   const std::uint32_t* boxes, const std::uint32_t* steps) {
+  if (rank == 0 || rank > kMostDimensions || sizes == nullptr || boxes == nullptr ||
+      steps == nullptr || (rank > 1 && strides == nullptr))
+    return false;
+  std::copy_n(sizes, rank, size.begin());
+  std::copy_n(strides, rank - 1, stride_bytes.begin());
+  std::copy_n(boxes, rank, box.begin());
+  std::copy_n(steps, rank, step.begin());
+  return true;
+}
 
 TensorMapReply encode(const TensorMapRequest& r) {
   using enum TensorMapReply::Status;

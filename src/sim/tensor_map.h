@@ -64,6 +64,11 @@ struct TensorMapRequest {
   std::array<std::uint64_t, kMostDimensions> size{};
   std::array<std::uint64_t, kMostDimensions - 1> stride_bytes{};
   std::array<std::uint32_t, kMostDimensions> box{}, step{};
+
+  // Copies the arrays, `rank` numbers each, but one less of strides. False, having copied nothing, if
+  // there is no such rank or one of them is missing.
+  bool take_arrays(const std::uint64_t* sizes, const std::uint64_t* strides,
+                   const std::uint32_t* boxes, const std::uint32_t* steps);
 };
 
 // The bytes of a tensor map, as the GPU wants them.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/memory/access.h"
+#include "sim/memory/bits.h"
 #include "sim/tensor_map.h"
 
 namespace assay::sim {
@@ -58,9 +59,7 @@ struct TilePieces {
   std::uint32_t count = 0, bytes = 0;  // of each: 1, 2, 4, 8 or 16
   std::array<std::uint64_t, kLanes> address{}, offset{};
 
-  std::uint32_t mask() const {
-    return count == kLanes ? ~std::uint32_t{0} : (std::uint32_t{1} << count) - 1;
-  }
+  std::uint32_t mask() const { return static_cast<std::uint32_t>(low_bits(count)); }
 };
 
 // Cuts the rows into pieces that are aligned in global memory and in the box, and calls f(pieces)

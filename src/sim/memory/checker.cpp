@@ -192,6 +192,13 @@ struct BlockChecker::State {
     return std::memcmp(shared_data + a.address[lane], values + at, a.bytes) == 0;
   }
 
+  // The races of a plain load of this block's memory.
+  void check_shared_load(const WarpAccess& a, const LanePattern& p) {
+    if (!shared_races) return;
+    report_races(a, shared_races->access(a, p, nullptr));
+    check_cluster(*this, a);
+  }
+
   // An access to this block's memory, or to another's of the cluster.
   void check_cluster(const State& of, const WarpAccess& a) {
     if (cluster == nullptr) return;
@@ -374,15 +381,12 @@ bool BlockChecker::shared_uncounted(const WarpAccess& a) {
   const std::uint32_t lanes =
       s.launch.options.uninitialised ? uninitialised_lanes(s.shared_bits.data(), 0, a, p) : 0;
   if (lanes != 0) undefined = State::who_reads_first(a, lanes);
-  shared_again(a);
+  s.check_shared_load(a, p);
   return true;
 }
 
 void BlockChecker::shared_again(const WarpAccess& a) {
-  State& s = *state_;
-  if (!s.shared_races) return;
-  s.report_races(a, s.shared_races->access(a, find_pattern(a), nullptr));
-  s.check_cluster(s, a);
+  state_->check_shared_load(a, find_pattern(a));
 }
 
 bool BlockChecker::shared_of(BlockChecker& owner, const WarpAccess& a) {

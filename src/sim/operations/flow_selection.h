@@ -2,8 +2,10 @@
 // They also say what the interpreter must do around the handler.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/operations/instruction_set.h"
 #include "sim/operations/names.h"
@@ -54,5 +56,28 @@ void call_assertfail(Warp&, const Instr&);  // rows of message, file, line, func
 bool narrow_base(const ptx::Operand&, const Names&);
 
 [[noreturn]] void throw_unsupported(const ptx::Instruction&, const std::string& why = {});
+
+// Takes an instruction's modifiers one after the other, in the order of the ISA.
+class ModifierSequence {
+ public:
+  explicit ModifierSequence(const ptx::Instruction& in) : in_(in) {}
+  // Whether this is the next one, which is then taken.
+  bool take(std::string_view name) {
+    const bool there = next_ < in_.modifiers.size() && in_.modifiers[next_] == name;
+    next_ += there ? 1 : 0;
+    return there;
+  }
+  // These throw unless the next one is this, or unless all are taken.
+  void need(std::string_view name) {
+    if (!take(name)) throw_unsupported(in_);
+  }
+  void end() const {
+    if (next_ != in_.modifiers.size()) throw_unsupported(in_);
+  }
+
+ private:
+  const ptx::Instruction& in_;
+  std::size_t next_ = 0;
+};
 
 }  // namespace assay::sim

@@ -149,28 +149,7 @@ void prefetch(Warp&, const Instr&) {}
 
 // --- selection
 
-// Takes the modifiers one after the other.
-class Modifiers {
- public:
-  explicit Modifiers(const ptx::Instruction& in) : in_(in) {}
-  bool take(std::string_view name) {
-    const bool there = next_ < in_.modifiers.size() && in_.modifiers[next_] == name;
-    next_ += there ? 1 : 0;
-    return there;
-  }
-  void need(std::string_view name) {
-    if (!take(name)) throw_unsupported(in_);
-  }
-  void end() const {
-    if (next_ != in_.modifiers.size()) throw_unsupported(in_);
-  }
-
- private:
-  const ptx::Instruction& in_;
-  std::size_t next_ = 0;
-};
-
-unsigned dimensions_of(const ptx::Instruction& in, Modifiers& modifiers) {
+unsigned dimensions_of(const ptx::Instruction& in, ModifierSequence& modifiers) {
   for (unsigned d = 1; d <= kMostDimensions; ++d) {
     if (modifiers.take(fmt::format("{}d", d))) return d;
   }
@@ -185,7 +164,7 @@ void check_coordinates(const ptx::Instruction& in, std::size_t operand, unsigned
 // cp.async.bulk.tensor.dim.dst.src{.tile}.mbarrier...
 //     [to], [map, at], [mbarrier] {, blocks} {, policy}
 FlowSelection select_load(const ptx::Instruction& in, const Names& names, TensorFlags f,
-                          Modifiers m) {
+                          ModifierSequence m) {
   m.need("global");
   m.take("tile");
   m.need("mbarrier::complete_tx::bytes");
@@ -210,7 +189,7 @@ FlowSelection select_load(const ptx::Instruction& in, const Names& names, Tensor
 
 // cp{.reduce}.async.bulk.tensor.dim.dst.src{.op}{.tile}.bulk_group [map, at], [from] {, policy}
 FlowSelection select_store(const ptx::Instruction& in, const Names& names, TensorFlags f,
-                           Modifiers m, bool reduces) {
+                           ModifierSequence m, bool reduces) {
   m.need("shared::cta");
   for (unsigned op = 0; reduces && op < kOperations.size(); ++op) {
     if (m.take(kOperations[op])) f.operation = op + 1;
@@ -234,7 +213,8 @@ FlowSelection select_store(const ptx::Instruction& in, const Names& names, Tenso
 }
 
 // cp.async.bulk.prefetch.tensor.dim.L2.src{.tile} [map, at] {, policy}
-FlowSelection select_prefetch(const ptx::Instruction& in, const TensorFlags& f, Modifiers m) {
+FlowSelection select_prefetch(const ptx::Instruction& in, const TensorFlags& f,
+                              ModifierSequence m) {
   m.need("L2");
   m.need("global");
   m.take("tile");
@@ -254,7 +234,7 @@ FlowSelection select_prefetch(const ptx::Instruction& in, const TensorFlags& f, 
 
 std::optional<FlowSelection> select_tensor_copy(const ptx::Instruction& in, const Names& names) {
   if (in.opcode != "cp" || !has(in, "tensor")) return std::nullopt;
-  Modifiers m(in);
+  ModifierSequence m(in);
   const bool reduces = m.take("reduce");
   m.need("async");
   m.need("bulk");

@@ -15,6 +15,7 @@
 #include "sim/execution/definedness.h"
 #include "sim/execution/memory_path.h"
 #include "sim/execution/warpgroup.h"
+#include "sim/memory/bits.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/shared_matrix.h"
 #include "sim/operations/tensor_ops.h"
@@ -61,7 +62,7 @@ class Reader {
   void read(std::uint32_t count, const std::uint32_t* offset, F&& f) {
     for (std::uint32_t first = 0; first < count; first += kLanes) {
       const std::uint32_t lanes = std::min(count - first, std::uint32_t{kLanes});
-      SharedRead r{w_.pc, lanes == kLanes ? ~0u : (1u << lanes) - 1, {}};
+      SharedRead r{w_.pc, static_cast<std::uint32_t>(low_bits(lanes)), {}};
       std::copy_n(offset + first, lanes, r.offset.begin());
       const bool undefined = access(r);
       for (std::uint32_t l = 0; l < lanes; ++l) {
@@ -163,7 +164,7 @@ class Product {
  private:
   void read() {
     // All warps read B, which hardware reads once.
-    const bool first = w_.index % kWarpgroup == 0 || w_.replaying;
+    const bool first = w_.index % kWarpgroup == 0;
     read_matrix(w_, first, matrix(b_slot_[0], 1), 0, op_.blocks * 8u, b_);
     if (op_.a_in_registers) return;
     read_matrix(w_, true, matrix(a_slot_[0], 0), w_.index % kWarpgroup * kRows, kRows, a_);

@@ -220,22 +220,19 @@ void run_tex(Warp& warp, const Instr& in) {
 std::optional<FlowSelection> select_texture(const ptx::Instruction& in) {
   if (in.opcode != "tex") return std::nullopt;
   TextureFlags flags;
-  std::size_t next = 0;
-  const auto take = [&](std::string_view name) {
-    const bool there = next < in.modifiers.size() && in.modifiers[next] == name;
-    next += there ? 1 : 0;
-    return there;
-  };
-  flags.dimensions = take("1d") ? 1 : take("2d") ? 2 : take("3d") ? 3 : 0;
-  if (flags.dimensions == 0 || !take("v4")) throw_unsupported(in);
-  flags.float_result = take("f32");
-  if (!flags.float_result && !take("s32") && !take("u32")) throw_unsupported(in);
-  flags.float_coordinates = take("f32");
-  if (!flags.float_coordinates && !take("s32")) throw_unsupported(in);
+  ModifierSequence m(in);
+  flags.dimensions = m.take("1d") ? 1 : m.take("2d") ? 2 : m.take("3d") ? 3 : 0;
+  if (flags.dimensions == 0) throw_unsupported(in);
+  m.need("v4");
+  flags.float_result = m.take("f32");
+  if (!flags.float_result && !m.take("s32")) m.need("u32");
+  flags.float_coordinates = m.take("f32");
+  if (!flags.float_coordinates) m.need("s32");
+  m.end();
   const bool coordinates_suffice = in.operands.size() == 2 && in.operands[1].elements.size() == 2 &&
                                    in.operands[1].elements[1].elements.size() >= flags.dimensions &&
                                    in.operands[0].elements.size() == 4;
-  if (next != in.modifiers.size() || !coordinates_suffice) throw_unsupported(in);
+  if (!coordinates_suffice) throw_unsupported(in);
   FlowSelection s;
   s.run = run_tex;
   s.cls = InstrClass::memory;

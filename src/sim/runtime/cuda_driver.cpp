@@ -48,9 +48,6 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType element, c
                                 CUtensorMapFloatOOBfill fill) {
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   call([&](Runtime& runtime) {
-    if (map == nullptr || rank == 0 || rank > kMostDimensions || size == nullptr ||
-        box == nullptr || step == nullptr || (rank > 1 && stride_bytes == nullptr))
-      return cudaSuccess;
     TensorMapRequest request{.element = element,
                              .rank = rank,
                              .interleave = interleave,
@@ -58,10 +55,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType element, c
                              .l2_promotion = l2_promotion,
                              .fill = fill,
                              .address = reinterpret_cast<std::uint64_t>(address)};
-    std::copy_n(size, rank, request.size.begin());
-    std::copy_n(stride_bytes, rank - 1, request.stride_bytes.begin());
-    std::copy_n(box, rank, request.box.begin());
-    std::copy_n(step, rank, request.step.begin());
+    if (map == nullptr || !request.take_arrays(size, stride_bytes, box, step)) return cudaSuccess;
     const TensorMapReply reply = runtime.device().tensor_map(request);
     if (reply.status == TensorMapReply::Status::unsupported) {
       result = CUDA_ERROR_NOT_SUPPORTED;

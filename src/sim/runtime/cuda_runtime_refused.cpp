@@ -1,8 +1,8 @@
 // The functions of libcudart 13 that the simulator lacks: surfaces, parts of CUDA graphs,
-// inter-process and external resources, and libraries loaded at run time. Each
-// records its name (Runtime::unsupported_api) and returns cudaErrorNotSupported, whatever its
-// arguments. In the C calling conventions of Linux the caller owns the arguments, so one definition
-// without parameters serves every signature.
+// inter-process and external resources, and libraries loaded at run time. Each records its name
+// (Runtime::unsupported_api) and returns cudaErrorNotSupported, whatever its arguments. In the C
+// calling conventions of Linux the caller owns the arguments, so one definition without parameters
+// serves every signature.
 #include "sim/runtime/runtime.h"
 
 namespace assay::sim::cuda {

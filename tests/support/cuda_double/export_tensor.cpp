@@ -1,5 +1,4 @@
 // Tensor maps.
-#include <algorithm>
 #include <cstring>
 
 #include "sim/tensor_map.h"
@@ -12,9 +11,6 @@ CUresult cuTensorMapEncodeTiled(void* map, int element, std::uint32_t rank, void
                                 const std::uint32_t* box, const std::uint32_t* step, int interleave,
                                 int swizzle, int l2_promotion, int fill) {
   return call(__func__, Needs::context, [&](SimulatedGpu&) {
-    if (map == nullptr || size == nullptr || stride_bytes == nullptr || box == nullptr ||
-        step == nullptr || rank == 0 || rank > sim::kMostDimensions)
-      return kInvalidValue;
     sim::TensorMapRequest r{.element = static_cast<std::uint32_t>(element),
                             .rank = rank,
                             .interleave = static_cast<std::uint32_t>(interleave),
@@ -22,10 +18,7 @@ CUresult cuTensorMapEncodeTiled(void* map, int element, std::uint32_t rank, void
                             .l2_promotion = static_cast<std::uint32_t>(l2_promotion),
                             .fill = static_cast<std::uint32_t>(fill),
                             .address = reinterpret_cast<std::uint64_t>(address)};
-    std::copy_n(size, rank, r.size.begin());
-    std::copy_n(stride_bytes, rank - 1, r.stride_bytes.begin());
-    std::copy_n(box, rank, r.box.begin());
-    std::copy_n(step, rank, r.step.begin());
+    if (map == nullptr || !r.take_arrays(size, stride_bytes, box, step)) return kInvalidValue;
     const sim::TensorMapReply reply = sim::encode(r);
     if (reply.status == sim::TensorMapReply::Status::invalid) return kInvalidValue;
     if (reply.status == sim::TensorMapReply::Status::unsupported) return kNotSupported;
