@@ -17,8 +17,9 @@ time        it was stopped after --limit seconds
 
 scripts/gallery/cutlass.json is a list of NVIDIA's CUTLASS, which is at https://github.com/NVIDIA/cutlass.
 
-The programs run with your rights, without isolation.
-Exit status: 0 if each became what the list expects, 1 if not, 2 if something is missing.
+The programs run with your rights, without isolation. They end when this script is stopped by Ctrl-C or SIGTERM.
+Exit status: 0 if each became what the list expects, 1 if not, 2 if something is missing, 128 and the signal's
+number if it was stopped.
 """
 import argparse
 import concurrent.futures
@@ -30,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -39,6 +41,58 @@ KEYS = {"folder", "sources", "arguments", "flags", "prints", "expect", "because"
 
 class Unusable(Exception):
     """The list or the folder cannot be used; the text says why."""
+
+
+class Stopped(BaseException):
+    """A signal asks the script to end. Like KeyboardInterrupt, it is no error that a program could cause."""
+
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.status = 128 + number
+
+
+def stop(number, _frame):
+    raise Stopped(number)
+
+
+def kill_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Processes:
+    """The processes that run now, each with a process group of its own, which no signal of the terminal reaches."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._running = set()
+        self._ended = False
+
+    def start(self, command, **options):
+        with self._lock:
+            if self._ended:
+                raise Unusable("no more programs are started")
+            process = subprocess.Popen(command, start_new_session=True, **options)
+            self._running.add(process)
+            return process
+
+    def end(self, process):
+        kill_group(process)
+        process.wait()
+        with self._lock:
+            self._running.remove(process)
+
+    def end_all(self):
+        """Kills them, and starts none after that."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                kill_group(process)
+
+
+PROCESSES = Processes()
 
 
 def parse_arguments():
@@ -96,19 +150,14 @@ def sources_of(program, folder):
 def run(command, folder, limit, output):
     """(exit status or None when the time was up, what it printed). Its whole process group ends with it."""
     with open(output, "wb+") as printed:
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=printed,
-                                   start_new_session=True)
+        process = PROCESSES.start(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=printed)
         try:
             report, _ = process.communicate(timeout=limit)
             status = process.returncode
         except subprocess.TimeoutExpired:
             status, report = None, b""
         finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            PROCESSES.end(process)
         printed.seek(0)
         return status, report, printed.read().decode(errors="replace")
 
@@ -182,10 +231,15 @@ def main():
     found = [sources_of(program, args.folder.absolute() / program["folder"]) for program in programs]
     results = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        pending = [pool.submit(try_program, args, gallery, *each) for each in zip(programs, found)]
-        for done in concurrent.futures.as_completed(pending):
-            results.append(done.result())
-            tell(results[-1])
+        try:
+            pending = [pool.submit(try_program, args, gallery, *each) for each in zip(programs, found)]
+            for done in concurrent.futures.as_completed(pending):
+                results.append(done.result())
+                tell(results[-1])
+        except BaseException:
+            PROCESSES.end_all()
+            pool.shutdown(cancel_futures=True)
+            raise
     results.sort(key=lambda r: r["folder"])
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + "\n")
@@ -198,8 +252,14 @@ def main():
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, stop)
     try:
         sys.exit(main())
     except Unusable as e:
         print(f"gallery: {e}", file=sys.stderr)
         sys.exit(2)
+    except Stopped as e:
+        print(f"gallery: stopped by {e}", file=sys.stderr)
+        sys.exit(e.status)

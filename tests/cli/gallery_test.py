@@ -7,12 +7,17 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ASSAY, ROOT = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from processes import adopt_orphans, orphans
+
 GALLERY = ROOT / "scripts" / "gallery.py"
 NVCC = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
 LISTS = sorted((ROOT / "scripts" / "gallery").glob("*.json"))
@@ -72,15 +77,17 @@ class Case(unittest.TestCase):
         (self.folder / folder / "main.cu").write_text(text)
         self.programs.append({"folder": folder, **fields})
 
-    def gallery(self, *arguments, assay=None, **fields):
+    def command(self, *arguments, assay=None, **fields):
         if assay is None:
             assay = self.folder / "stand-in"
             assay.write_text(STAND_IN.format(python=sys.executable))
             assay.chmod(0o755)
         listed = self.folder / "list.json"
         listed.write_text(json.dumps({"commit": "abc", "flags": ["-I{from}/Common"], "programs": self.programs, **fields}))
-        return subprocess.run([sys.executable, GALLERY, listed, "--from", self.folder, "--assay", assay, *arguments],
-                              capture_output=True, text=True)
+        return [sys.executable, GALLERY, listed, "--from", self.folder, "--assay", assay, *arguments]
+
+    def gallery(self, *arguments, **options):
+        return subprocess.run(self.command(*arguments, **options), capture_output=True, text=True)
 
 
 class Classes(Case):
@@ -167,6 +174,27 @@ class Usage(Case):
         self.program("p", "{}")
         done = self.gallery("--only", "q")
         self.assertEqual((done.returncode, done.stderr), (2, "gallery: no program of the list has such a folder\n"))
+
+
+class Signals(Case):
+    def stopped_by(self, number):
+        """(exit status, what it printed, the programs that outlive it) when a signal comes while a program runs."""
+        self.program(f"p{len(self.programs)}", "{}")  # sleeps
+        started = self.folder / "stand-in.arguments"
+        started.unlink(missing_ok=True)
+        process = subprocess.Popen(self.command("--jobs", "1"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not started.exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, printed = process.communicate()
+        return process.returncode, printed, orphans()
+
+    def test_end_the_programs_too(self):
+        adopt_orphans()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the second and third with programs that wait
+            name = number.name
+            self.assertEqual(self.stopped_by(number), (128 + number, f"gallery: stopped by {name}\n", []), name)
 
 
 class Lists(unittest.TestCase):
