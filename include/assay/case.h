@@ -58,6 +58,8 @@ struct CaseSpec {
   std::uint64_t instruction_limit = kInstructionLimit;
   // The params are drawn from the run's seed when the case is planned; until then there are none.
   bool drawn = false;
+  // Base pointers are multiples of 256, as in timed cases; else of an element's size only.
+  bool aligned = false;
   // Which of the case's allocations returns NULL. 0: none; kEachAllocation: each in turn, in a run
   // of its own. The call must manage without it, or return ASSAY_ENOMEM and leave no trace.
   std::uint32_t failing_allocation = 0;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <new>
+#include <span>
 
 #include "assay/error.h"
 #include "build/target.h"
@@ -358,7 +359,10 @@ BuildResult Builder::build(const BuildRequest& request) {
 // In the order they are tried.
 std::vector<std::string> Builder::architectures(const BuildRequest& request) const {
   if (request.language != Language::cuda) return {""};
-  return {std::begin(kCudaArchitectures), std::end(kCudaArchitectures)};
+  const auto asks = [](const SourceFile& s) { return asks_for_features(s.contents); };
+  const std::span all(kCudaArchitectures);
+  const auto tried = std::ranges::any_of(request.sources, asks) ? all.last(1) : all;
+  return {tried.begin(), tried.end()};
 }
 
 BuildResult Builder::look_up_or_compile(const BuildRequest& request) {
@@ -518,12 +522,10 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
       run_compiler(tier_, program_in(folder.path, request, architecture), request.time_limit_s);
   run.log = with_names_inside(std::move(run.log), folder.path);
   std::optional<CompilerWarnings> warnings;
-  if (request.warnings) {
-    warnings = warnings_in(run.log, run.cut);
-    run.log = without_warnings(run.log);
-  }
-  result.record.seconds = steady_seconds() - start;
+  if (request.warnings) warnings = warnings_in(run.log, run.cut);
   const bool cuda = request.language == Language::cuda;
+  if (request.warnings || cuda) run.log = without_warnings(run.log);  // nvcc warns unasked
+  result.record.seconds = steady_seconds() - start;
   result.record.log = printable(cuda ? without_linker_warnings(run.log) : run.log, kLogLines);
 
   if (run.timed_out) {

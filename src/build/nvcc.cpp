@@ -68,6 +68,13 @@ std::vector<std::string> cuda_flags(const std::string& architecture, bool machin
           "-z,defs,-z,now,-z,noexecstack,--warn-unresolved-symbols"};
 }
 
+bool asks_for_features(std::string_view source) {
+  constexpr std::string_view kNames[] = {"__CUDA_ARCH_FEAT_SM90_ALL", "__CUDA_ARCH_SPECIFIC__",
+                                         "__CUDA_ARCH_FAMILY_SPECIFIC__"};
+  return std::ranges::any_of(
+      kNames, [&](std::string_view name) { return source.find(name) != std::string_view::npos; });
+}
+
 bool lacks_features(const std::string& log) {
   return log.find("not supported on .target") != std::string::npos ||
          log.find("requires .target") != std::string::npos;

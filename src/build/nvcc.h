@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -24,12 +25,16 @@ inline constexpr const char* kNoToolkit = "not run: no CUDA Toolkit (nvcc) found
 
 // PTX architectures in the order they are tried: the generation the simulated device reports, then
 // the same with its architecture-specific features (wgmma), for sources that ptxas otherwise
-// rejects.
+// rejects. Sources that ask for the features are compiled with them at once.
 inline constexpr const char* kCudaArchitectures[] = {"compute_90", "compute_90a"};
 
 // nvcc's options for a shared object with embedded PTX and, on request, the machine code made from
 // it. The CUDA runtime is not linked in: the process that loads the object provides its own.
 std::vector<std::string> cuda_flags(const std::string& architecture, bool machine_code);
+
+// Whether a source depends on the preprocessor's word for architecture-specific features. Without
+// them it would compile too, but not to what its author means.
+bool asks_for_features(std::string_view source);
 
 // Whether ptxas reported that the sources need features the architecture lacks.
 bool lacks_features(const std::string& log);

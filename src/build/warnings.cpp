@@ -45,7 +45,9 @@ bool leads_to_another(std::string_view line) {
 }
 
 bool goes_on(std::string_view line) {
-  return line.empty() || line.starts_with(' ') || line.find(": note: ") != std::string_view::npos;
+  return line.empty() || line.starts_with(' ') ||
+         line.starts_with("Remark: The warnings can be ") ||
+         line.find(": note: ") != std::string_view::npos;
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ std::string without_warnings(std::string_view log) {
       continue;
     }
     after_leading = false;
-    if (warns_as_gcc(line)) {
+    if (warns_as_gcc(line) || warns_as_nvcc(line)) {
       dropping = true;
     } else if (!dropping || !goes_on(line)) {
       dropping = false;

@@ -13,7 +13,7 @@ namespace assay {
 // `cut`: see CompilerWarnings.
 CompilerWarnings warnings_in(std::string_view log, bool cut);
 
-// The log without g++'s warnings, so that errors come first. nvcc's own warnings stay.
+// The log without such warnings, so that errors come first.
 std::string without_warnings(std::string_view log);
 
 // To the text of a cache file and back; nothing if the text is malformed.

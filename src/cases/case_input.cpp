@@ -35,6 +35,7 @@ PlannedCase plan_case(const Challenge& challenge, const CaseSpec& spec, processe
                       std::size_t skew) {
   PlannedCase planned{&spec, challenge.plan(spec), {}};
   require_due(spec, planned.plan);
+  planned.plan.aligned |= spec.aligned;
   planned.layout =
       processes::make_layout(planned.plan, challenge.has_callbacks(spec), memory, skew);
   const bool measured =

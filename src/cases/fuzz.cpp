@@ -47,8 +47,10 @@ Fuzzer::Fuzzer(const Bench& bench)
 
 Fuzzer::Step Fuzzer::step(std::uint64_t seed) {
   Step step;
+  CaseSpec placeholder = placeholder_;
+  placeholder.aligned = derive(seed, "aligned") % 2 == 0;
   const draw::Drawn drawn =
-      draw::draw_case(bench_.challenge, *bench_.spec().random, placeholder_, seed, true);
+      draw::draw_case(bench_.challenge, *bench_.spec().random, placeholder, seed, true);
   try {
     search(drawn, seed, step);
   } catch (const std::exception& fault) {

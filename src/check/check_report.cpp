@@ -133,7 +133,7 @@ std::string counted(const CaseResult& r) {
     text += fmt::format(" ({:.2f} times the least)", bytes_moved(*work) / least->bytes);
   return text + fmt::format(
                     ", {} warp instructions, {:.0f} % of lanes at work, {} replays by bank "
-                    "conflicts,\n            {:.3g} MB spilled, {} launches\n",
+                    "conflicts,\n            {:.3g} MB of local memory, {} launches\n",
                     c.instructions, 100 * c.divergence_efficiency(), c.shared_replays,
                     static_cast<double>(c.local_load_bytes + c.local_store_bytes) * 1e-6,
                     c.launches);

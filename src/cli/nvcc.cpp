@@ -174,8 +174,10 @@ bool run_nvcc(const Command& command, const fs::path& temporary, const std::stri
   const Spawned run = spawn(command, temporary);
   tell(run.output);
   if (run.status == 0) return !run.output.empty();
-  throw Error(fmt::format("nvcc could not {} ({}): its messages are above; the command was\n  {}",
-                          what, how_it_failed(run.status), fmt::join(command, " ")));
+  const bool lacks = run.output.find("not supported on .target 'sm_90'") != std::string::npos;
+  const char* const remedy = lacks ? "; --arch sm_90a has wgmma and what else sm_90 lacks" : "";
+  throw Error(fmt::format("nvcc could not {} ({}): its messages are above{}; the command was\n  {}",
+                          what, how_it_failed(run.status), remedy, fmt::join(command, " ")));
 }
 
 // Only PTX is embedded, uncompressed, and no runtime is linked: assay itself exports one, and links

@@ -159,7 +159,7 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
 std::string profile_table(const std::vector<sim::KernelSummary>& kernels, const Gpu& gpu) {
   constexpr std::uint64_t kSector = 32;
   TextTable table({"kernel", "modelled us", "bound", "reads", "writes", "lanes active", "replays",
-                   "spilled", "warps resident"});
+                   "local", "warps resident"});
   for (const auto& k : kernels) {
     const Counters& c = k.counters;
     const ModelledTime time = modelled(k, gpu);

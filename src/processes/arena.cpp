@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -33,6 +34,13 @@ Arena::Arena(Arena&& other) noexcept
     : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)) {}
+
+std::uint64_t Arena::written() const {
+  constexpr std::uint64_t kUnit = 512;  // of st_blocks: stat(2)
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) throw_errno("cannot look at shared memory");
+  return static_cast<std::uint64_t>(info.st_blocks) * kUnit;
+}
 
 Arena::~Arena() {
   if (data_ != nullptr) ::munmap(data_, bytes_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "util/fd.h"
 
@@ -20,6 +21,8 @@ class Arena {
   int fd() const { return fd_.get(); }
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  // Bytes of the pages that have been written, by anyone and whether or not they are mapped now.
+  std::uint64_t written() const;
 
  private:
   Fd fd_;

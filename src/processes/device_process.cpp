@@ -125,7 +125,7 @@ std::optional<DeviceReport> DeviceProcess::stop(std::chrono::milliseconds patien
   report.unsupported = text_of(said.unsupported);
   report.invalid_ptx = text_of(said.invalid_ptx);
   report.refused = text_of(said.refused);
-  report.over_limit = said.over_limit != 0;
+  report.over_limit = said.over_limit != 0 ? control().instruction_limit : 0;
   report.seconds = said.seconds;
   return report;
 }

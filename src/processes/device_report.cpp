@@ -21,7 +21,7 @@ void DeviceReport::add(const DeviceReport& later, bool counts) {
   if (unsupported.empty()) unsupported = later.unsupported;
   if (invalid_ptx.empty()) invalid_ptx = later.invalid_ptx;
   if (refused.empty()) refused = later.refused;
-  over_limit = over_limit || later.over_limit;
+  over_limit = std::max(over_limit, later.over_limit);
 }
 
 std::optional<DeviceFailure> device_failure(const DeviceReport& report) {
@@ -37,9 +37,11 @@ std::optional<DeviceFailure> device_failure(const DeviceReport& report) {
       detail += fmt::format(" (and findings at {} more places)", report.findings - 1);
     return DeviceFailure{Verdict::device_error, std::move(detail)};
   }
-  if (report.over_limit) {
+  if (report.over_limit > 0) {
     return DeviceFailure{Verdict::time_limit,
-                         "its kernels executed more instructions than the case allows"};
+                         fmt::format("its kernels want more warp instructions than the {:.3g} "
+                                     "million that a call may execute",
+                                     static_cast<double>(report.over_limit) * 1e-6)};
   }
   return std::nullopt;
 }

@@ -35,9 +35,9 @@ struct DeviceReport {
   std::string first_finding;   // in words, made printable
   std::string unsupported;     // what needs a GPU, or ""
   std::string invalid_ptx;
-  std::string refused;      // the first launch that was refused, and why; not a failure in itself
-  bool over_limit = false;  // too many instructions
-  double seconds = 0;       // real GPU: its working time in the phase that counts
+  std::string refused;           // the first launch that was refused, and why; not a failure
+  std::uint64_t over_limit = 0;  // the limit of warp instructions, if kernels wanted more
+  double seconds = 0;            // real GPU: its working time in the phase that counts
 
   // Bytes copied to the host in the phases so far.
   std::uint64_t to_host = 0;

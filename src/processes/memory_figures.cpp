@@ -34,19 +34,26 @@ std::optional<std::uint64_t> find_field(std::string_view status, std::string_vie
   return std::nullopt;
 }
 
-// The second number of a statm, which counts pages. Neither this nor sees_each_page() allocates,
-// because they run in a forked child of a multithreaded process.
-std::optional<std::uint64_t> resident_in(const char* statm) {
+// A statm begins with the pages of address space, those that are resident, and those of the
+// resident ones that are not anonymous. Neither this nor sees_each_page() allocates, because they
+// run in a forked child of a multithreaded process.
+std::optional<Resident> resident_in(const char* statm) {
   const Fd file(::open(statm, O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
   std::array<char, 128> text{};
   const ssize_t n = ::read(file.get(), text.data(), text.size());
   if (n <= 0) return std::nullopt;
-  const char* const end = text.data() + n;
-  const char* const at = std::find<const char*>(text.data(), end, ' ');
-  std::uint64_t pages = 0;
-  if (at == end || std::from_chars(at + 1, end, pages).ec != std::errc()) return std::nullopt;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const char* at = text.data();
+  const char* const end = at + n;
+  std::array<std::uint64_t, 3> pages{};
+  for (std::uint64_t& number : pages) {
+    at = std::find_if(at, end, [](char c) { return c != ' '; });
+    const auto [behind, error] = std::from_chars(at, end, number);
+    if (error != std::errc()) return std::nullopt;
+    at = behind;
+  }
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return Resident{pages[1] * page, (pages[1] - std::min(pages[1], pages[2])) * page};
 }
 
 // Touches a few pages at a time. With per-core counters up to 31 touched pages go unseen.
@@ -62,7 +69,11 @@ bool sees_each_page() {
     for (std::size_t i = 0; i < pages; ++i) static_cast<volatile char*>(p)[i * page] = 1;
     const auto after = resident_in("/proc/self/statm");
     const bool warms_up = pages == 1;  // the first round also touches pages of the program
-    if (!before || !after || (!warms_up && *after != *before + pages * page)) return false;
+    if (!before || !after) return false;
+    if (warms_up) continue;
+    const std::uint64_t expected = pages * page;
+    if (after->sum != before->sum + expected || after->anonymous != before->anonymous + expected)
+      return false;
   }
   return true;
 }
@@ -86,7 +97,12 @@ MemoryFigures memory_figures(pid_t pid) {
   return parse_memory_figures(read_file(fmt::format("/proc/{}/status", pid)));
 }
 
-std::optional<std::uint64_t> counted_resident(pid_t pid) {
+void Resident::raise_to(const Resident& o) {
+  sum = std::max(sum, o.sum);
+  anonymous = std::max(anonymous, o.anonymous);
+}
+
+std::optional<Resident> counted_resident(pid_t pid) {
   return resident_in(fmt::format("/proc/{}/statm", pid).c_str());
 }
 
@@ -95,12 +111,14 @@ bool counters_are_exact() {
   return exact;
 }
 
-std::optional<std::uint64_t> exact_resident(pid_t pid) {
+std::optional<Resident> exact_resident(pid_t pid) {
   if (counters_are_exact()) return counted_resident(pid);
   std::ifstream in(fmt::format("/proc/{}/smaps_rollup", pid));
   std::stringstream text;
   text << in.rdbuf();
-  return find_field(text.str(), "Rss");
+  const auto sum = find_field(text.str(), "Rss"), anonymous = find_field(text.str(), "Anonymous");
+  if (!sum || !anonymous) return std::nullopt;
+  return Resident{*sum, *anonymous};
 }
 
 // Linux folds a per-core counter into the total once it has changed by max(32, 2 * the machine's

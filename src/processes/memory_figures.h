@@ -22,12 +22,20 @@ MemoryFigures parse_memory_figures(std::string_view status);
 
 MemoryFigures memory_figures(pid_t);
 
+// Resident bytes. A page of a file becomes anonymous when it is written, so anonymous pages may grow
+// while the sum stays what it was.
+struct Resident {
+  std::uint64_t sum = 0, anonymous = 0;
+
+  void raise_to(const Resident&);  // each figure to the larger of the two
+};
+
 // Resident memory now, exact to the page; slow for large processes unless counters_are_exact().
 // Absent if the kernel does not let us look.
-std::optional<std::uint64_t> exact_resident(pid_t);
+std::optional<Resident> exact_resident(pid_t);
 
 // Resident memory now by the kernel's counters. Absent if there is no such process.
-std::optional<std::uint64_t> counted_resident(pid_t);
+std::optional<Resident> counted_resident(pid_t);
 
 // Whether those counters are exact at every moment, as on Linux 6.18; tested in a child. On kernels
 // with per-core counters they are off by up to counter_error(). Throws if no child can be made; the

@@ -5,7 +5,8 @@
 namespace assay::processes {
 
 // Resident pages are not the submission's if they were there before it, belong to the case, or map
-// its library's file.
+// its library's file. Anonymous ones are all its own that were not there before: it may also have
+// made them of pages of files, which leaves the sum as it was.
 std::uint64_t grown_by(const PageAccount& account, int cores) {
   constexpr std::uint64_t kPagesBesideFile = 4 * 4096;
   const std::uint64_t files = beyond(account.now.files, account.before.files);
@@ -14,7 +15,9 @@ std::uint64_t grown_by(const PageAccount& account, int cores) {
   const std::uint64_t roughly =
       beyond(account.now.peak, account.before.sum() + others + counter_error(cores));
   if (!account.exactly_before || !account.exactly_at_most) return roughly;
-  return std::max(roughly, beyond(*account.exactly_at_most, *account.exactly_before + others));
+  const Resident &before = *account.exactly_before, &most = *account.exactly_at_most;
+  return std::max(
+      {roughly, beyond(most.sum, before.sum + others), beyond(most.anonymous, before.anonymous)});
 }
 
 // The pages of the case are charged to the harness, which touched them first. Their page tables and

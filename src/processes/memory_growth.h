@@ -16,9 +16,9 @@ struct SharedPages {
 
 struct PageAccount {
   MemoryFigures before, now;
-  // Exact to the page; absent if the kernel does not let us look. exactly_at_most is the largest
-  // value seen since the peak was reset.
-  std::optional<std::uint64_t> exactly_before, exactly_at_most;
+  // Exact to the page; absent if the kernel does not let us look. exactly_at_most is the most that
+  // was seen since the peak was reset.
+  std::optional<Resident> exactly_before, exactly_at_most;
   SharedPages shared;
   std::uint64_t library = 0;  // of the submission's file
 };

@@ -65,9 +65,12 @@ void MemoryWatch::serve() {
 
 void MemoryWatch::look() {
   const auto cores = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  if (!counters_are_exact() && counted_resident(pid_).value_or(0) + counter_error(cores) <= peak_)
+  const std::uint64_t error = counter_error(cores);
+  const Resident counted = counted_resident(pid_).value_or(Resident{});
+  if (!counters_are_exact() && counted.sum + error <= peak_.sum &&
+      counted.anonymous + error <= peak_.anonymous)
     return;
-  peak_ = std::max(peak_, exact_resident(pid_).value_or(0));
+  peak_.raise_to(exact_resident(pid_).value_or(Resident{}));
 }
 
 }  // namespace assay::processes

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "processes/memory_figures.h"
 #include "util/fd.h"
 
 namespace assay::processes {
@@ -31,16 +32,16 @@ class MemoryWatch {
   // Lets one waiting call go on, if there is one. Never blocks.
   void serve();
 
-  // Largest sum of resident bytes before any of the calls since the last reset.
-  std::uint64_t peak() const { return peak_; }
-  void reset() { peak_ = 0; }
+  // The most that was resident before any of the calls since the last reset.
+  const Resident& peak() const { return peak_; }
+  void reset() { peak_ = {}; }
 
  private:
   void look();
 
   pid_t pid_;
   Fd listener_;
-  std::uint64_t peak_ = 0;
+  Resident peak_;
 };
 
 }  // namespace assay::processes

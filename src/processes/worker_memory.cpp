@@ -80,8 +80,7 @@ std::uint64_t WorkerMemory::grown_by_pages(pid_t pid) const {
                       .exactly_at_most = exact_resident(pid),
                       .shared = shared_,
                       .library = library_bytes()};
-  if (account.exactly_at_most && watch_)
-    account.exactly_at_most = std::max(*account.exactly_at_most, watch_->peak());
+  if (account.exactly_at_most && watch_) account.exactly_at_most->raise_to(watch_->peak());
   return grown_by(account, threads_);
 }
 
@@ -97,7 +96,8 @@ std::uint64_t WorkerMemory::grown_by_group() const {
 }
 
 std::uint64_t WorkerMemory::peak_growth(pid_t pid) const {
-  const std::uint64_t grown = std::max(grown_by_pages(pid), grown_by_group());
+  const std::uint64_t grown =
+      std::max(grown_by_pages(pid), grown_by_group()) + beyond(written_, shared_.of_callbacks);
   const auto cuda_library = in_cuda_ ? std::optional(library_bytes()) : std::nullopt;
   return beyond(grown, uncounted_growth(threads_, watch_.has_value(), cuda_library));
 }

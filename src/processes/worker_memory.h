@@ -1,9 +1,9 @@
 // The memory of one worker: its limits and its use.
 //
 // Call order: limit() before the worker is made, begin() after it has set itself up and before the
-// submission is loaded, set_case() for each case, count_callback() for each of its callbacks. The
-// accounts are the kernel's: of the worker's memory group if there is one (sandbox/memory_group.h),
-// and of its resident pages.
+// submission is loaded, set_case() for each case, count_callback() for each of its callbacks,
+// count_written() after each request. The accounts are the kernel's: of the worker's memory group
+// if there is one (sandbox/memory_group.h), of its resident pages, and of the output arena's.
 #pragma once
 
 #include <sys/types.h>
@@ -42,6 +42,9 @@ class WorkerMemory {
   void set_case(const CasePlan&, const Layout&);
   // Counts the pages of a callback that was answered.
   void count_callback(ByteRange request, ByteRange response);
+  // Counts bytes of the output arena that the worker wrote first. Those of the case are not among
+  // them, because the harness writes them before.
+  void count_written(std::uint64_t bytes) { written_ += bytes; }
 
   // Readable when the worker waits for serve_watch(); -1 if it is not watched.
   int watch_fd() const { return watch_ ? watch_->fd() : -1; }
@@ -70,9 +73,10 @@ class WorkerMemory {
   std::optional<MemoryWatch> watch_;
   // Taken before the submission is loaded.
   MemoryFigures baseline_;
-  std::optional<std::uint64_t> exact_baseline_;
+  std::optional<Resident> exact_baseline_;
   std::uint64_t group_baseline_ = 0, group_files_ = 0;
   SharedPages shared_;
+  std::uint64_t written_ = 0;  // the kernel keeps such pages, whoever has them mapped
 };
 
 }  // namespace assay::processes

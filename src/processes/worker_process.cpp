@@ -30,10 +30,9 @@ using Clock = std::chrono::steady_clock;
 using wire::Command, wire::Reply;
 
 constexpr double kPingLimit = 10;  // seconds, for a call that does nothing
-// A submission must not pay for other load on the machine: time that its worker spent waiting for a
-// processor extends the limit, up to kMostGivenBack times the limit. The extension is bounded
-// because the worker's own threads can make it wait too. It is checked again only if it grew by
-// kLeastGivenBack of the limit.
+// A submission must not pay for other load on the machine: time that others took from its worker
+// (lost_time.h) extends the limit, up to kMostGivenBack times the limit. It is looked at again only
+// if it grew by kLeastGivenBack of the limit.
 constexpr double kMostGivenBack = 4, kLeastGivenBack = 0.02;
 // Elapsed seconds of device time allowed in one call. The device's own limit, of processor time,
 // ends a call long before, unless the machine is several times overcommitted.
@@ -118,6 +117,7 @@ WorkerProcess::WorkerProcess(const WorkerSettings& settings, Arena& input, std::
     program.fds.insert(program.fds.end(), {device_->link_fd(), device_->call_fd(), log_.theirs()});
   }
   program.cores = worker_cores(settings_.threads);
+  cores_ = static_cast<int>(program.cores.size());
   memory_.limit(program, settings_.windows_of);
   program.limits.cpu_seconds = static_cast<std::uint64_t>(settings_.cpu_limit_s);
   program.limits.processes = static_cast<std::uint64_t>(settings_.threads) + 8;
@@ -299,6 +299,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
   if (line_.take(1) != 0) return ended(violation<Violation::unasked_reply>());
   header().command = command;
   const double processor_before = process_.cpu_seconds();
+  const std::uint64_t written_before = output_.written();
   Spent spent;
   for (;;) {
     if (auto end = step(time_limit_s, spent)) return *std::move(end);
@@ -308,6 +309,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
     answer(server);
     if (server->given_up()) return ended(*server->given_up());
   }
+  memory_.count_written(output_.written() - written_before);
   if (!text_.take()) return ended(too_much_text());
   const double processor = process_.cpu_seconds() - processor_before;
   if (const auto greedy = too_many_cores(processor, spent.wall, settings_.threads))
@@ -320,11 +322,12 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
 
 std::optional<Outcome> WorkerProcess::step(double time_limit_s, Spent& spent) {
   ++header().request;
+  const Scheduling before = scheduling();
   const auto t0 = Clock::now();
   if (!line_.send()) return ended(violation<Violation::unread_requests>());
   process_.resume();
   const double device_before = device_seconds();
-  if (auto end = await_reply(time_limit_s, spent.called)) return end;
+  if (auto end = await_reply(time_limit_s, spent.called, before)) return end;
   const auto t1 = Clock::now();
   switch (process_.stop()) {
     case sandbox::Process::Stop::stopped: break;
@@ -355,11 +358,12 @@ void WorkerProcess::take_results(Outcome& outcome) const {
 }
 
 // Waits for a reply. Returns an outcome if the worker died or had to be killed. `spent`: how much
-// of the limit was used before the latest callback.
-std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent) {
+// of the limit was used before the latest callback. `before`: when the worker went on.
+std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent,
+                                                  const Scheduling& before) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
-  double given_back = 0;  // time in which it was runnable but others had the processors
+  double given_back = 0;
   for (;;) {
     pollfd entries[] = {{line_.ours(), POLLIN, 0},
                         {process_.pidfd(), POLLIN, 0},
@@ -381,10 +385,12 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
     if (entries[1].revents != 0) return died();
     if (entries[3].revents != 0) return device_died();
     if (ready == 0 && device_seconds() - device_before <= device_spent) {
-      const double queued = std::min(process_.queued_seconds(), kMostGivenBack * time_limit_s);
-      if (queued < given_back + kLeastGivenBack * time_limit_s)
+      const double lost =
+          std::min(lost_seconds(before, scheduling(), seconds_between(start, Clock::now()), cores_),
+                   kMostGivenBack * time_limit_s);
+      if (lost < given_back + kLeastGivenBack * time_limit_s)
         return timed_out(time_limit_s, given_back);
-      given_back = queued;
+      given_back = lost;
     }
     if (entries[4].revents != 0) memory_.serve_watch();
     if (entries[2].revents != 0 && !text_.take()) return ended(too_much_text());
@@ -394,6 +400,9 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
 // Serves one callback while the worker is stopped. Writes the bulk of the answer into the worker's
 // memory, wherever it asked for it, since that can harm only the worker. If the kernel or the
 // address forbids that, the worker copies the data itself, and faults itself.
+//
+// What goes to the device stays out of the arena, which the host's code can read: what it knows
+// counts as a copy to the host.
 void WorkerProcess::answer(BoundedServer* server) {
   const std::size_t request_bytes =
       std::min<std::size_t>(control().callback_request_bytes, kCallbackPayload);
@@ -402,11 +411,14 @@ void WorkerProcess::answer(BoundedServer* server) {
   const std::size_t bulk_bytes =
       std::min<std::size_t>(control().callback_bulk_bytes, kCallbackPayload - response_bytes);
   const std::uint64_t address = control().callback_bulk_address;
-  std::byte* response = input_.data() + layout_.callback_response_offset;
+  const bool to_device = device_ != nullptr && sim::kGlobalRange.contains(address);
+  std::byte* const in_arena = input_.data() + layout_.callback_response_offset;
+  if (to_device) answer_.resize(response_bytes + bulk_bytes);
+  std::byte* const response = to_device ? answer_.data() : in_arena;
   header().callback_status = server->serve(
       control().callback_kind, {output_.data() + layout_.callback_request_offset, request_bytes},
       {response, response_bytes + bulk_bytes});
-  const bool to_device = device_ != nullptr && sim::kGlobalRange.contains(address);
+  if (to_device) std::copy_n(response, response_bytes, in_arena);
   const bool written =
       bulk_bytes > 0 &&
       (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})

@@ -26,9 +26,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "processes/channel.h"
 #include "processes/device_process.h"
+#include "processes/lost_time.h"
 #include "processes/worker.h"
 #include "processes/worker_diagnosis.h"
 #include "processes/worker_memory.h"
@@ -74,7 +76,8 @@ class WorkerProcess final : public Worker {
     double called = 0, wall = 0;  // seconds of the request: charged to it, and in total
   };
   std::optional<Outcome> step(double time_limit_s, Spent&);
-  std::optional<Outcome> await_reply(double time_limit_s, double spent);
+  std::optional<Outcome> await_reply(double time_limit_s, double spent, const Scheduling& before);
+  Scheduling scheduling() const { return {process_.queued_seconds(), process_.cpu_seconds()}; }
   void take_results(Outcome&) const;
   // A request during which the device, if there is one, serves the worker.
   Outcome request_with_device(wire::Command, double time_limit_s, BoundedServer* server, int phase,
@@ -106,7 +109,9 @@ class WorkerProcess final : public Worker {
   std::unique_ptr<DeviceProcess> device_;
   WorkerMemory memory_;
   sandbox::Process process_;
+  int cores_ = 0;  // on which it may run
   Layout layout_;
+  std::vector<std::byte> answer_;  // to a callback, of which the bulk goes to the device
   bool alive_ = true, device_lost_ = false;
 };
 

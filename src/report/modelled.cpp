@@ -61,7 +61,7 @@ std::string modelled_tables(const BoardEntry& e) {
   TextTable times(
       {"timed case", "naive", "par", "floor", "this", "bound by", "speed, floor = 1", "share"});
   TextTable counts({"timed case", "MB moved", "instructions", "efficiency", "shared replays",
-                    "spilled MB", "launches"});
+                    "local MB", "launches"});
   for (const ShapeSpeed& s : e.score.speeds) {
     const CaseResult* r = find_case(e.cell, s.case_name);
     const auto work = r == nullptr ? std::nullopt : simulated_work(r->metrics);

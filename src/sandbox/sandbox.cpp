@@ -359,17 +359,18 @@ double Process::cpu_seconds() const {
 }
 
 // A schedstat is "running queued timeslices", in nanoseconds, for one thread.
-double Process::queued_seconds() const {
-  if (pid_ < 0 || exit_) return 0;
-  double most = 0;
+std::map<pid_t, double> Process::queued_seconds() const {
+  std::map<pid_t, double> by_thread;
+  if (pid_ < 0 || exit_) return by_thread;
   std::error_code gone;  // a thread, or the whole process, may end during this loop
   for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", pid_), gone), end;
        !gone && thread != end; thread.increment(gone)) {
     std::ifstream in(thread->path() / "schedstat");
     double running = 0, queued = 0;
-    if (in >> running >> queued) most = std::max(most, queued * 1e-9);
+    if (in >> running >> queued)
+      by_thread[static_cast<pid_t>(std::stol(thread->path().filename()))] = queued * 1e-9;
   }
-  return most;
+  return by_thread;
 }
 
 // Without a pid namespace, kills what the program started. Must come before the program is reaped,

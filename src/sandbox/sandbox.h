@@ -7,13 +7,13 @@
 //                           └──────clone(CLONE_PARENT)──> program (pid 2)
 //
 // The spawner is a small process that the harness forked when it began, so that a fork copies
-// little however much the harness holds (spawner.h). The launcher makes the namespaces (user if not root, mount, pid, net, ipc, uts, cgroup) and a
-// root of its own on a tmpfs that shows only the listed mounts, then creates two children of the
-// *harness* and exits. The harness is the program's parent, so it gets the raw wait status and stop
-// notifications from the kernel, without a relay. Init does nothing but wait for the end of a pipe
-// that the harness holds: when the harness ends the sandbox or dies, the pipe closes, init exits
-// and the kernel kills every process of the pid namespace. It exits too when the harness is asked
-// to stop (util/stop.h).
+// little however much the harness holds (spawner.h). The launcher makes the namespaces (user if not
+// root, mount, pid, net, ipc, uts, cgroup) and a root of its own on a tmpfs that shows only the
+// listed mounts, then creates two children of the *harness* and exits. The harness is the program's
+// parent, so it gets the raw wait status and stop notifications from the kernel, without a relay.
+// Init does nothing but wait for the end of a pipe that the harness holds: when the harness ends
+// the sandbox or dies, the pipe closes, init exits and the kernel kills every process of the pid
+// namespace. It exits too when the harness is asked to stop (util/stop.h).
 //
 // The program gives up its privileges in this order: own session, own uid when the harness is root,
 // resource limits, no_new_privs, Landlock (only in the landlock tier), seccomp, exec. The filter is
@@ -38,6 +38,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -136,9 +137,9 @@ class Process {
   // Processor time of all its threads so far, by the kernel's account. Not after its end.
   double cpu_seconds() const;
 
-  // For how long one of its threads, the one with the most, has been ready to run while others had
-  // the processors. 0 where the kernel does not say, and after its end.
-  double queued_seconds() const;
+  // By thread, for how many seconds it has been ready to run without a processor. Empty where the
+  // kernel does not say, and after the program's end.
+  std::map<pid_t, double> queued_seconds() const;
 
  private:
   static constexpr std::chrono::seconds kPatience{10};

@@ -73,23 +73,24 @@ void add_signals(const Context& filter, Tier tier) {
 
 // Refuses memory that the kernel's account of a process would miss, as a kernel without the feature
 // would: huge pages from a pool, pages sent to swap, pages merged with others' or cut out of shared
-// memory.
+// memory, pages replaced by guards. What is allowed and takes pages away, worker/seal.cpp watches.
 void add_memory(const Context& filter) {
   constexpr std::uint64_t kHuge = MAP_HUGETLB;
   add(filter, SCMP_ACT_ALLOW, "mmap", {SCMP_A3(SCMP_CMP_MASKED_EQ, kHuge, 0)});
   add(filter, SCMP_ACT_ERRNO(EPERM), "mmap", {SCMP_A3(SCMP_CMP_MASKED_EQ, kHuge, kHuge)});
-  constexpr std::uint32_t kPopulateRead = 22, kPopulateWrite = 23, kCollapse = 25, kGuard = 102,
-                          kUnguard = 103;
+  constexpr std::uint32_t kPopulateRead = 22, kPopulateWrite = 23, kCollapse = 25;
   for (const std::uint32_t advice :
        {std::uint32_t{MADV_NORMAL}, std::uint32_t{MADV_RANDOM}, std::uint32_t{MADV_SEQUENTIAL},
         std::uint32_t{MADV_WILLNEED}, std::uint32_t{MADV_DONTNEED}, std::uint32_t{MADV_FREE},
         std::uint32_t{MADV_HUGEPAGE}, std::uint32_t{MADV_NOHUGEPAGE}, std::uint32_t{MADV_DONTDUMP},
-        std::uint32_t{MADV_DODUMP}, kPopulateRead, kPopulateWrite, kCollapse, kGuard, kUnguard}) {
+        std::uint32_t{MADV_DODUMP}, kPopulateRead, kPopulateWrite, kCollapse}) {
     add(filter, SCMP_ACT_ALLOW, "madvise", {int_is(2, advice)});
   }
   constexpr std::uint32_t kRefused[] = {
-      MADV_REMOVE,     MADV_DONTFORK,   MADV_DOFORK,   MADV_MERGEABLE,   MADV_UNMERGEABLE,
-      MADV_WIPEONFORK, MADV_KEEPONFORK, 20 /* COLD */, 21 /* PAGEOUT */, MADV_HWPOISON};
+      MADV_REMOVE,     MADV_DONTFORK,           MADV_DOFORK,
+      MADV_MERGEABLE,  MADV_UNMERGEABLE,        MADV_WIPEONFORK,
+      MADV_KEEPONFORK, 20 /* COLD */,           21 /* PAGEOUT */,
+      MADV_HWPOISON,   102 /* GUARD_INSTALL */, 103 /* GUARD_REMOVE */};
   for (const std::uint32_t advice : kRefused) {
     add(filter, SCMP_ACT_ERRNO(EINVAL), "madvise", {int_is(2, advice)});
   }

@@ -111,7 +111,8 @@ RandomSpace parse_random(const json& j) {
   return space;
 }
 
-// The drawn cases before anything is drawn: half of them are edge cases, half traps.
+// The drawn cases before anything is drawn: half of them are edge cases, half traps. In every
+// second one pointers are aligned, because answers have paths of their own for that.
 std::vector<CaseSpec> placeholders(const RandomSpace& space, bool on_simulator) {
   std::vector<CaseSpec> cases;
   for (int i = 1; i <= space.cases; ++i) {
@@ -129,6 +130,7 @@ std::vector<CaseSpec> placeholders(const RandomSpace& space, bool on_simulator) 
     c.on_simulator = on_simulator;
     c.repetitions = 1;
     c.drawn = true;
+    c.aligned = i % 2 == 0;
     cases.push_back(std::move(c));
   }
   return cases;

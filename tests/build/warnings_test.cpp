@@ -67,6 +67,13 @@ TEST(Warnings, LogsWithoutThemBeginWithErrors) {
   EXPECT_EQ(without_warnings(std::string(kUnused) + "/src/submission.cpp:4:1: error: odd\n"),
             "/src/submission.cpp: In function 'int f(int)':\n"
             "/src/submission.cpp:4:1: error: odd\n");
+  const std::string of_nvcc =
+      "/src/a.cu(4): warning #177-D: variable \"y\" was declared but never referenced\n"
+      "    int y;\n        ^\n\n"
+      "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n";
+  const std::string of_ptxas = "ptxas error   : Entry function 'k' uses too much shared data\n";
+  EXPECT_EQ(without_warnings(of_nvcc + of_ptxas), of_ptxas);
+  EXPECT_EQ(without_warnings(kUnused + of_nvcc + of_nvcc + error + of_nvcc), error);
   EXPECT_EQ(without_warnings(""), "");
   EXPECT_EQ(without_warnings("no end of line"), "no end of line");
 }

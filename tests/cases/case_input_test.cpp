@@ -55,6 +55,14 @@ class CaseInputTest : public ::testing::Test {
   CaseInput input_{challenge_, planned_, arena_.data()};
 };
 
+TEST_F(CaseInputTest, BasesAreAlignedWhereTheCaseSaysSo) {
+  constexpr std::size_t kAlign = 256;
+  EXPECT_EQ(planned_.layout.slots[kX].offset % kAlign, sizeof(float)) << "one element";
+  spec_.aligned = true;
+  const PlannedCase aligned = plan_case(challenge_, spec_);
+  for (const wire::BufferSlot& slot : aligned.layout.slots) EXPECT_EQ(slot.offset % kAlign, 0u);
+}
+
 TEST_F(CaseInputTest, InputsStandInTheArenaAndLaterOnesAreHidden) {
   input_.draw(10);
   input_.begin(output_.data(), 1);

@@ -244,7 +244,7 @@ TEST_F(ExecuteTest, ACrashOutweighsAFindingAndBothAreTold) {
 }
 
 TEST_F(ExecuteTest, TooManyInstructionsAreATimeLimit) {
-  script({with_device({}, [](processes::DeviceReport& r) { r.over_limit = true; }), Answer()});
+  script({with_device({}, [](processes::DeviceReport& r) { r.over_limit = 1000; }), Answer()});
   EXPECT_EQ(executed().verdict, Verdict::time_limit);
 }
 

@@ -118,7 +118,7 @@ class CudaOwnTests(unittest.TestCase):
         self.assertIn("not put to the reference", self.reasons("rejects")["naive"])
         self.assertIn("nothing", self.reasons("broken")["naive"])
         self.assertIn("no reply within", self.reasons("hangs")["naive"])
-        self.assertIn("more instructions", self.reasons("hangs_on_device")["naive"])
+        self.assertIn("more warp instructions", self.reasons("hangs_on_device")["naive"])
         self.assertIn("write", self.reasons("corrupts")["naive"])
         self.assertIn("it defines __cudaLaunchKernel", self.reasons("stands_in")["naive"])
         self.assertIn("ships no test.cu", self.dimension_of("none")["why"])

@@ -136,6 +136,8 @@ TEST_F(DeviceProcessTest, GarbageInAReportIsBounded) {
 TEST_F(DeviceProcessTest, EveryFigureOfAReportArrivesInItsOwnPlace) {
   DeviceProcess device = scripted(Behaviour::reports_figures);
   const auto said = testing::figures();
+  constexpr std::uint64_t kLimit = 1234;
+  ASSERT_TRUE(device.start(0, kLimit));
   const auto report = device.stop();
   ASSERT_TRUE(report);
   const SimulatedWork& work = report->work;
@@ -150,7 +152,7 @@ TEST_F(DeviceProcessTest, EveryFigureOfAReportArrivesInItsOwnPlace) {
   EXPECT_EQ(report->first_finding, said.first_finding);
   EXPECT_EQ(report->unsupported, said.unsupported);
   EXPECT_EQ(report->invalid_ptx, said.invalid_ptx);
-  EXPECT_TRUE(report->over_limit);
+  EXPECT_EQ(report->over_limit, kLimit);
 }
 
 TEST_F(DeviceProcessTest, AnAnswerThatStayedOnTheHostCountsAsCopiedThere) {

@@ -40,20 +40,22 @@ TEST(DeviceReport, MostMemoryAndAllFindingsStay) {
   first.first_finding = "a race";
   second.findings = 2;
   second.first_finding = "another";
-  second.over_limit = true;
+  second.over_limit = 7;
   all.add(first, false);
   all.add(second, true);
   EXPECT_EQ(all.work.device_bytes, 50u);
   EXPECT_EQ(all.findings, 3u);
   EXPECT_EQ(all.first_finding, "a race");
-  EXPECT_TRUE(all.over_limit);
+  EXPECT_EQ(all.over_limit, 7u);
 }
 
 TEST(DeviceReport, WhatIsToldOfAFailureIsTheStrongest) {
   DeviceReport report;
   EXPECT_FALSE(device_failure(report));
-  report.over_limit = true;
+  report.over_limit = 1'500'000;
   EXPECT_EQ(device_failure(report)->verdict, Verdict::time_limit);
+  EXPECT_EQ(device_failure(report)->detail,
+            "its kernels want more warp instructions than the 1.5 million that a call may execute");
   report.findings = 3;
   report.first_finding = "a race";
   EXPECT_EQ(device_failure(report)->verdict, Verdict::device_error);

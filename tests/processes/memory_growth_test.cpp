@@ -26,15 +26,22 @@ TEST_F(GrownByPages, WithoutExactFiguresWhatTheKernelMayBeOffByIsLeftOut) {
 }
 
 TEST_F(GrownByPages, TheLargerOfBothFiguresCounts) {
-  account_.exactly_before = 3 * kMega;
-  account_.exactly_at_most = 103 * kMega + 4096;
+  account_.exactly_before = {3 * kMega, 2 * kMega};
+  account_.exactly_at_most = {103 * kMega + 4096, 2 * kMega};
   EXPECT_EQ(grown_by(account_, 2), 100 * kMega + 4096);
-  account_.exactly_at_most = 50 * kMega;
+  account_.exactly_at_most = {50 * kMega, 2 * kMega};
   EXPECT_EQ(grown_by(account_, 2), 100 * kMega - counter_error(2));
 }
 
+TEST_F(GrownByPages, PagesOfFilesThatBecameItsOwnAreGrowth) {
+  account_.now.peak = 3 * kMega;
+  account_.exactly_before = {3 * kMega, 2 * kMega};
+  account_.exactly_at_most = {3 * kMega, 2 * kMega + 4096};
+  EXPECT_EQ(grown_by(account_, 2), 4096);
+}
+
 TEST_F(GrownByPages, AnExactFigureNeedsABaseline) {
-  account_.exactly_at_most = 103 * kMega;
+  account_.exactly_at_most = {103 * kMega, 2 * kMega};
   EXPECT_EQ(grown_by(account_, 2), 100 * kMega - counter_error(2));
 }
 

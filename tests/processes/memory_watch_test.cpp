@@ -52,7 +52,7 @@ class Watched {
   bool attached() const { return watch_.has_value(); }
   // The peak growth, once the child has run `act`.
   std::uint64_t growth() {
-    const std::uint64_t before = exact_resident(child_).value_or(0);
+    const Resident before = exact_resident(child_).value_or(Resident{});
     EXPECT_EQ(::write(go_.write.get(), "g", 1), 1);
     for (;;) {
       pollfd entries[] = {{watch_->fd(), POLLIN, 0}, {told_.read.get(), POLLIN, 0}};
@@ -61,7 +61,11 @@ class Watched {
         return 0;
       }
       if (entries[0].revents != 0) watch_->serve();
-      if (entries[1].revents != 0) return watch_->peak() - std::min(watch_->peak(), before);
+      if (entries[1].revents == 0) continue;
+      const Resident& most = watch_->peak();
+      // All that the children take is anonymous.
+      EXPECT_GE(most.anonymous, before.anonymous + kPool);
+      return most.sum - std::min(most.sum, before.sum);
     }
   }
 

@@ -90,7 +90,9 @@ TEST(SeccompPolicy, AWorkerExecutesNothingElse) {
 TEST(SeccompPolicy, WhatRuntimesCanLiveWithoutIsRefused) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_clone3, nullptr, 0); }), ENOSYS);
   EXPECT_EQ(in_worker([] { return some_memory(MAP_HUGETLB); }), EPERM);
+  constexpr int kInstallGuards = 102;
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_madvise, nullptr, 0, MADV_MERGEABLE); }), EINVAL);
+  EXPECT_EQ(in_worker([] { return ::syscall(SYS_madvise, nullptr, 0, kInstallGuards); }), EINVAL);
   EXPECT_EQ(in_worker([] {
               const rlimit more{64, 64};
               return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, nullptr);

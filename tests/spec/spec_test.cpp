@@ -138,6 +138,8 @@ TEST_F(SpecTest, ASpaceOfInputsGivesPlaceholders) {
   const ChallengeSpec spec = load();
   ASSERT_EQ(spec.cases.size(), 5u);
   EXPECT_EQ(spec.cases[2].name, "random_1");
+  EXPECT_FALSE(spec.cases[2].aligned);
+  EXPECT_TRUE(spec.cases[3].aligned) << "every second one";
   EXPECT_EQ(spec.cases[3].group, CaseGroup::edge);
   EXPECT_EQ(spec.cases[4].group, CaseGroup::trap);
   EXPECT_TRUE(spec.cases[4].drawn);

@@ -326,7 +326,7 @@ Html counters_section(const CellView& v) {
        }},
       {"shared replays",
        [](const SimulatedWork& w) { return std::to_string(w.counters.shared_replays); }},
-      {"spilled MB",
+      {"local MB",
        [](const SimulatedWork& w) {
          return megabytes(
              static_cast<double>(w.counters.local_load_bytes + w.counters.local_store_bytes));
