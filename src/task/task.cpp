@@ -52,10 +52,22 @@ const char* tests_text(const ChallengeSpec& spec, Language language) {
   return has_tests_in_cuda(spec) ? "prompt_tests_cuda.md" : "prompt_no_tests_cuda.md";
 }
 
+// The challenge's text speaks of C++ on a CPU. Whoever is asked for CUDA alone reads so at once.
+std::string challenge_text(const Source& source, const std::vector<Language>& languages) {
+  constexpr const char* kInCuda =
+      "Your answer is in CUDA C++: `submission.cu`. This text speaks of C++ and of a CPU; the "
+      "section \"In CUDA\" says what differs.\n\n";
+  std::string text = own_text(source, "prompt.md");
+  const std::size_t behind_title = text.find("\n\n") + 2;
+  if (std::ranges::find(languages, Language::cpp) == languages.end())
+    text.insert(behind_title, kInCuda);
+  return text;
+}
+
 std::string prompt_with(const Source& source, const std::string& interface,
                         const Handout& handout) {
   const std::vector<Language>& languages = handout.languages;
-  std::string text = own_text(source, "prompt.md");
+  std::string text = challenge_text(source, languages);
   if (handout.hints) text += "\n" + own_text(source, "hints.md");
   text += "\n" + shared_text(source, "prompt_rules.md");
   std::string commands;

@@ -71,6 +71,16 @@ TEST(SeccompPolicy, AWorkerThatStartsAProcessOrOpensASocketIsKilled) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_kill, ::getppid(), 0); }), kKilled);
 }
 
+TEST(SeccompPolicy, AWorkerMayHandleSignalsButNotSingleSteps) {
+  const auto handles = [](long signal) {
+    return in_worker([=] { return ::syscall(SYS_rt_sigaction, signal, nullptr, nullptr, 8); });
+  };
+  EXPECT_EQ(handles(SIGSEGV), kDone);
+  EXPECT_EQ(handles(NSIG - 1), kDone);
+  EXPECT_EQ(handles(SIGTRAP), EPERM);
+  EXPECT_EQ(handles((1L << 32) | SIGTRAP), EPERM) << "the kernel ignores the upper half";
+}
+
 // Otherwise the exec descriptor would be a way around the filter.
 TEST(SeccompPolicy, AWorkerExecutesNothingElse) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_execve, "/bin/true", nullptr, nullptr); }),
