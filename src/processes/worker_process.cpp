@@ -298,9 +298,8 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
   if (!alive_) throw Error("a request to a worker that has ended");
   if (line_.take(1) != 0) return ended(violation<Violation::unasked_reply>());
   header().command = command;
-  const double processor_before = process_.cpu_seconds();
   const std::uint64_t written_before = output_.written();
-  Spent spent;
+  Spent spent{.before = scheduling()};
   for (;;) {
     if (auto end = step(time_limit_s, spent)) return *std::move(end);
     if (control().reply != Reply::callback) break;
@@ -311,7 +310,7 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
   }
   memory_.count_written(output_.written() - written_before);
   if (!text_.take()) return ended(too_much_text());
-  const double processor = process_.cpu_seconds() - processor_before;
+  const double processor = process_.cpu_seconds() - spent.before.processor;
   if (const auto greedy = too_many_cores(processor, spent.wall, settings_.threads))
     return ended(*greedy);
   Outcome outcome;
@@ -322,12 +321,11 @@ Outcome WorkerProcess::request(Command command, double time_limit_s, BoundedServ
 
 std::optional<Outcome> WorkerProcess::step(double time_limit_s, Spent& spent) {
   ++header().request;
-  const Scheduling before = scheduling();
   const auto t0 = Clock::now();
   if (!line_.send()) return ended(violation<Violation::unread_requests>());
   process_.resume();
   const double device_before = device_seconds();
-  if (auto end = await_reply(time_limit_s, spent.called, before)) return end;
+  if (auto end = await_reply(time_limit_s, spent)) return end;
   const auto t1 = Clock::now();
   switch (process_.stop()) {
     case sandbox::Process::Stop::stopped: break;
@@ -357,10 +355,9 @@ void WorkerProcess::take_results(Outcome& outcome) const {
   outcome.overrun = describe_overrun(control().overrun_side, control().overrun_bytes);
 }
 
-// Waits for a reply. Returns an outcome if the worker died or had to be killed. `spent`: how much
-// of the limit was used before the latest callback. `before`: when the worker went on.
-std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double spent,
-                                                  const Scheduling& before) {
+// Waits for a reply. Returns an outcome if the worker died or had to be killed. `spent`: what the
+// request took up to the latest callback.
+std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, const Spent& spent) {
   const auto start = Clock::now();
   const double device_before = device_seconds();
   double given_back = 0;
@@ -376,7 +373,8 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
           {Verdict::time_limit,
            fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit)});
     }
-    const auto deadline = start + nanoseconds(time_limit_s - spent + device_spent + given_back);
+    const auto deadline =
+        start + nanoseconds(time_limit_s - spent.called + device_spent + given_back);
     const auto left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
     const int ready = ::ppoll(entries, std::size(entries), &timeout, nullptr);
@@ -385,9 +383,9 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, double sp
     if (entries[1].revents != 0) return died();
     if (entries[3].revents != 0) return device_died();
     if (ready == 0 && device_seconds() - device_before <= device_spent) {
-      const double lost =
-          std::min(lost_seconds(before, scheduling(), seconds_between(start, Clock::now()), cores_),
-                   kMostGivenBack * time_limit_s);
+      const double wall = spent.wall + seconds_between(start, Clock::now());
+      const double lost = std::min(lost_seconds(spent.before, scheduling(), wall, cores_),
+                                   kMostGivenBack * time_limit_s);
       if (lost < given_back + kLeastGivenBack * time_limit_s)
         return timed_out(time_limit_s, given_back);
       given_back = lost;

@@ -73,10 +73,11 @@ class WorkerProcess final : public Worker {
   // Lets the worker run until it has replied, and stops it. Returns an outcome if the worker died
   // or had to be killed.
   struct Spent {
+    Scheduling before;            // when the request was made
     double called = 0, wall = 0;  // seconds of the request: charged to it, and in total
   };
   std::optional<Outcome> step(double time_limit_s, Spent&);
-  std::optional<Outcome> await_reply(double time_limit_s, double spent, const Scheduling& before);
+  std::optional<Outcome> await_reply(double time_limit_s, const Spent&);
   Scheduling scheduling() const { return {process_.queued_seconds(), process_.cpu_seconds()}; }
   void take_results(Outcome&) const;
   // A request during which the device, if there is one, serves the worker.
