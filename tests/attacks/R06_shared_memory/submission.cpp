@@ -10,33 +10,16 @@
 // kind: memory
 #include <sys/mman.h>
 
+#include "pool.h"
 #include "target.h"
 
 constexpr std::size_t kPool = std::size_t{64} << 20, kWindow = std::size_t{256} << 10;
-
-// Fills the pool window by window, then reads it back: it does hold what was written.
-template <class Leave>
-bool use(char* pool, Leave leave) {
-  bool kept = true;
-  for (const bool writes : {true, false}) {
-    for (std::size_t at = 0; at < kPool; at += kWindow) {
-      auto* window = reinterpret_cast<std::uint64_t*>(pool + at);
-      for (std::size_t i = 0; i < kWindow / 8; ++i) {
-        const std::uint64_t value = (at + i) * 0x9e3779b97f4a7c15u;
-        if (writes) window[i] = value;
-        kept = kept && window[i] == value;
-      }
-      leave(pool + at);
-    }
-  }
-  return kept;
-}
 
 int attack(Call& call) {
 #if ATTACK_IS_TWIN
   auto* const pool = static_cast<char*>(call.ctx->alloc(call.ctx, kPool, 4096, 0));
   if (pool == nullptr) return ASSAY_ENOMEM;
-  const bool kept = use(pool, [](char*) {});
+  const bool kept = use_pool(pool, kPool, kWindow, [](char*) {});
   const int status = call.honest();
   call.ctx->free(call.ctx, pool);
 #else
@@ -47,7 +30,7 @@ int attack(Call& call) {
     if (p == MAP_FAILED) return ASSAY_ENOMEM;
     pool = static_cast<char*>(p);
   }
-  const bool kept = use(pool, [](char* window) {
+  const bool kept = use_pool(pool, kPool, kWindow, [](char* window) {
 #if ATTACK_VARIANT == 0
     madvise(window, kWindow, MADV_DONTNEED);
 #else

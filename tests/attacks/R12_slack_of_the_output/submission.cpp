@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "pool.h"
 #include "target.h"
 
 constexpr std::size_t kPool = std::size_t{12} << 20, kWindow = std::size_t{16} << 10;
@@ -25,25 +26,6 @@ constexpr std::size_t kRequests = std::size_t{3} << 20;
   return reinterpret_cast<char*>((end + kRequests) & ~std::uintptr_t{4095});
 }
 
-// Fills the pool window by window, then reads it back: it does hold what was written.
-static bool use(char* pool) {
-  bool kept = true;
-  for (const bool writes : {true, false}) {
-    for (std::size_t at = 0; at < kPool; at += kWindow) {
-      auto* window = reinterpret_cast<std::uint64_t*>(pool + at);
-      for (std::size_t i = 0; i < kWindow / 8; ++i) {
-        const std::uint64_t value = (at + i) * 0x9e3779b97f4a7c15u;
-        if (writes) window[i] = value;
-        kept = kept && window[i] == value;
-      }
-#if !ATTACK_IS_TWIN
-      madvise(window, kWindow, MADV_DONTNEED);
-#endif
-    }
-  }
-  return kept;
-}
-
 int attack(Call& call) {
 #if ATTACK_IS_TWIN
   auto* const pool = static_cast<char*>(call.ctx->alloc(call.ctx, kPool, 4096, 0));
@@ -51,7 +33,13 @@ int attack(Call& call) {
 #else
   char* const pool = behind_the_outputs(call);
 #endif
-  const bool kept = use(pool);
+  const bool kept = use_pool(pool, kPool, kWindow, [](char* window) {
+#if ATTACK_IS_TWIN
+    (void)window;
+#else
+    madvise(window, kWindow, MADV_DONTNEED);
+#endif
+  });
   witness();
   const int status = call.honest();
 #if ATTACK_IS_TWIN
