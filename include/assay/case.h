@@ -58,11 +58,18 @@ struct CaseSpec {
   std::uint64_t instruction_limit = kInstructionLimit;
   // The params are drawn from the run's seed when the case is planned; until then there are none.
   bool drawn = false;
-  // Base pointers are multiples of 256, as in timed cases; else of an element's size only.
+  // Base pointers are multiples of 256, as in timed cases; else of an element's size only. Answers
+  // may have paths of their own for either.
   bool aligned = false;
   // Which of the case's allocations returns NULL. 0: none; kEachAllocation: each in turn, in a run
   // of its own. The call must manage without it, or return ASSAY_ENOMEM and leave no trace.
   std::uint32_t failing_allocation = 0;
+  // Besides resource cases: whether the memory of the whole process is measured, and held to what
+  // the challenge's hold_to_account() says.
+  bool measures_memory = false;
+  // Of its JSON without what holds on the simulated GPU only; spacing does not change it. "" for
+  // drawn cases.
+  std::string hash;
 };
 
 // One axis of a space of legal inputs. A choice is a literal or a range of integers {"from": a,
@@ -141,8 +148,8 @@ struct ChallengeSpec {
   std::optional<RandomSpace> random;
   std::string directory;  // challenges/<name>, absolute
   std::string hash;       // of spec.json's bytes
-  // Of spec.json without the cases that only measure; spacing does not change it.
-  std::string judging_hash;
+  // Of what decides verdicts besides the listed cases: symbols, limits and the space of draws.
+  std::string rules_hash;
 };
 
 }  // namespace assay

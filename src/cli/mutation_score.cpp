@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "assay/error.h"
 #include "cells/mutants.h"
@@ -19,6 +20,7 @@
 #include "numerics/jobs.h"
 #include "records/lookup.h"
 #include "report/mutation_scores.h"
+#include "spec/spec.h"
 #include "store/mutation_record.h"
 #include "util/stop.h"
 #include "util/text.h"
@@ -192,9 +194,12 @@ void keep_scores(const std::filesystem::path& results, const std::deque<Target>&
   std::vector<mutate::ChallengeScore> scores;
   for (const Target& t : targets) {
     if (t.tried != t.drawn.size()) continue;
-    const mutate::Tally tally = t.tally();
-    scores.push_back({t.spec->name, t.answer.of, t.spec->judging_hash, seed, t.all, tally,
-                      tally.by_measuring > 0 ? t.spec->hash : ""});
+    std::set<std::string> measuring;
+    for (const mutate::Result& r : t.results) {
+      if (r.by_measuring) measuring.insert(r.case_name);
+    }
+    scores.push_back(
+        {t.spec->name, t.answer.of, judging_hashes(*t.spec, measuring), seed, t.all, t.tally()});
   }
   if (scores.empty()) return;
   store::add_to_mutation_record(results, scores);

@@ -47,12 +47,11 @@ struct Tally {
 // How well the cases of one challenge killed mutants of one correct answer.
 struct ChallengeScore {
   std::string challenge;
-  std::string of;            // the answer: a model shipped as correct, or "par"
-  std::string judging_hash;  // ChallengeSpec's, of the cases but those of speed and memory
+  std::string of;                      // the answer: a model shipped as correct, or "par"
+  std::vector<std::string> judged_by;  // judging_hashes() of the cases that decided
   std::uint64_t seed = 0;
   std::size_t possible = 0;  // all mutants of the answer; the tally's were drawn from them
   Tally tally;
-  std::string spec_hash{};  // ChallengeSpec's; empty if no case of speed or memory decided anything
 
   bool operator==(const ChallengeScore&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "report/markdown_text.h"
+#include "spec/spec.h"
 #include "util/text.h"
 
 namespace assay::report {
@@ -20,8 +21,7 @@ const ChallengeSpec* spec_of(const ChallengeScore& score, const std::vector<Chal
 
 bool is_current(const ChallengeScore& score, const std::vector<ChallengeSpec>& specs) {
   const ChallengeSpec* const spec = spec_of(score, specs);
-  return spec != nullptr && spec->judging_hash == score.judging_hash &&
-         (score.spec_hash.empty() || score.spec_hash == spec->hash);
+  return spec != nullptr && still_judges(*spec, score.judged_by);
 }
 
 }  // namespace

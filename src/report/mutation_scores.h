@@ -13,7 +13,8 @@ namespace assay::report {
 std::string percent(const mutate::Tally&);
 
 // One sentence on all challenges together; empty without a score. Scores of cases that have changed
-// since are left out; the sentence says for how many challenges.
+// since are left out; the sentence says for how many challenges. Where cases were only added, a
+// score is the least that it can be.
 std::string mutation_sentence(const std::vector<mutate::ChallengeScore>&,
                               const std::vector<ChallengeSpec>&);
 

@@ -32,6 +32,15 @@ constexpr std::array<std::pair<CaseGroup, const char*>, 6> kGroups{{
     {CaseGroup::timed, "timed"},
 }};
 
+// Of the contents: spacing does not change it.
+std::string short_hash(const json& j) { return sha256_hex(j.dump()).substr(0, 12); }
+
+// What the case is on the CPU.
+std::string case_hash(json j) {
+  j.erase("sim");
+  return short_hash(j);
+}
+
 std::int32_t status_code(const std::string& name) {
   static const std::map<std::string, std::int32_t> codes{
       {"OK", ASSAY_OK},         {"EINVAL", ASSAY_EINVAL}, {"ENOTSUP", ASSAY_ENOTSUP},
@@ -51,6 +60,9 @@ CaseSpec case_from_json(const json& j) {
   c.params = j.at("params");
   c.expect_status = status_code(j.value("expect_status", "OK"));
   c.deterministic = j.value("deterministic", false);
+  c.aligned = j.value("aligned", false);
+  c.measures_memory = j.value("measures_memory", false);
+  c.hash = case_hash(j);
   c.time_limit_s = j.value("time_limit_s", 5.0);
   if (const auto refused = j.find("failing_allocation"); refused != j.end()) {
     c.failing_allocation = refused->is_string() ? kEachAllocation : refused->get<std::uint32_t>();
@@ -277,13 +289,12 @@ class Consistency {
   std::set<std::string> countable_;  // cases that a rule may count
 };
 
-std::string judging_hash(json document, const std::vector<CaseSpec>& cases) {
-  json kept = json::array();
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (tells_right_from_wrong(cases[i])) kept.push_back(document.at("cases")[i]);
+std::string rules_hash(const json& document) {
+  json rules;
+  for (const char* part : {"name", "symbols", "limits", "random"}) {
+    if (const auto found = document.find(part); found != document.end()) rules[part] = *found;
   }
-  document["cases"] = std::move(kept);
-  return sha256_hex(document.dump());
+  return short_hash(rules);
 }
 
 }  // namespace
@@ -307,13 +318,30 @@ bool tells_right_from_wrong(const CaseSpec& c) {
          c.external.empty();
 }
 
+std::vector<std::string> judging_hashes(const ChallengeSpec& spec,
+                                        const std::set<std::string>& measuring) {
+  std::vector<std::string> hashes{spec.rules_hash};
+  for (const CaseSpec& c : spec.cases) {
+    const bool judges = tells_right_from_wrong(c) || measuring.contains(c.name);
+    if (judges && !c.drawn) hashes.push_back(c.hash);
+  }
+  std::ranges::sort(hashes);
+  return hashes;
+}
+
+bool still_judges(const ChallengeSpec& spec, const std::vector<std::string>& hashes) {
+  std::set<std::string> all;
+  for (const CaseSpec& c : spec.cases) all.insert(c.name);
+  return std::ranges::includes(judging_hashes(spec, all), hashes);
+}
+
 ChallengeSpec parse_spec(const std::string& text, const std::string& file) {
   const json document = parse_json(text, file);
   validate_json(document, kSpecSchema, file);
   ChallengeSpec spec = spec_from(document);
   Consistency(spec, file).check();
   spec.hash = sha256_hex(text);
-  spec.judging_hash = judging_hash(document, spec.cases);
+  spec.rules_hash = rules_hash(document);
   return spec;
 }
 

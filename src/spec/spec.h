@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/case.h"
 #include "assay/device.h"
@@ -29,6 +31,15 @@ const ChallengeSpec& spec_named(std::span<const ChallengeSpec>, std::string_view
 // True for cases that judge results only: memory, speed and what is learned in some time are left
 // out.
 bool tells_right_from_wrong(const CaseSpec&);
+
+// Hashes of what verdicts rest on: the rules, each case that tells right from wrong, and the cases
+// in `measuring`. Sorted.
+std::vector<std::string> judging_hashes(const ChallengeSpec&,
+                                        const std::set<std::string>& measuring = {});
+
+// Whether what judged then, by the hashes above, still judges. Cases may have been added: what
+// failed fails still.
+bool still_judges(const ChallengeSpec&, const std::vector<std::string>& hashes);
 
 // Null if there is none of that name.
 const CaseSpec* find_case(const ChallengeSpec&, std::string_view name);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -18,31 +20,35 @@ namespace {
 using mutate::ChallengeScore;
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kSchema = 2;
+constexpr std::int64_t kSchema = 3;
 
 Json to_json(const ChallengeScore& s) {
-  Json j{{"challenge", s.challenge},       {"of", s.of},
-         {"judging_hash", s.judging_hash}, {"seed", std::to_string(s.seed)},
-         {"possible", s.possible},         {"does_not_compile", s.tally.does_not_compile},
-         {"same_code", s.tally.same_code}, {"killed", s.tally.killed},
-         {"listed", s.tally.listed},       {"survived", s.tally.survived}};
-  if (s.tally.by_measuring > 0) {
-    j["by_measuring"] = s.tally.by_measuring;
-    j["spec_hash"] = s.spec_hash;
-  }
-  return j;
+  return {{"challenge", s.challenge},
+          {"of", s.of},
+          {"seed", std::to_string(s.seed)},
+          {"possible", s.possible},
+          {"does_not_compile", s.tally.does_not_compile},
+          {"same_code", s.tally.same_code},
+          {"killed", s.tally.killed},
+          {"by_measuring", s.tally.by_measuring},
+          {"listed", s.tally.listed},
+          {"survived", s.tally.survived},
+          {"judged_by", fmt::format("{}", fmt::join(s.judged_by, " "))}};
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
 }
 
 ChallengeScore score_from(const nlohmann::json& json, const std::string& pointer) {
   const StrictObject o(json, pointer,
-                       {"challenge", "of", "judging_hash", "seed", "possible", "does_not_compile",
-                        "same_code", "killed", "listed", "survived"},
-                       {"by_measuring", "spec_hash"});
+                       {"challenge", "of", "seed", "possible", "does_not_compile", "same_code",
+                        "killed", "by_measuring", "listed", "survived", "judged_by"});
   const auto count = [&](const char* key) { return static_cast<std::size_t>(o.count(key)); };
   ChallengeScore s;
   s.challenge = o.name("challenge");
   s.of = o.name("of");
-  s.judging_hash = o.name("judging_hash");
   s.seed = o.seed("seed");
   s.possible = count("possible");
   s.tally.does_not_compile = count("does_not_compile");
@@ -50,10 +56,8 @@ ChallengeScore score_from(const nlohmann::json& json, const std::string& pointer
   s.tally.killed = count("killed");
   s.tally.listed = count("listed");
   s.tally.survived = count("survived");
-  if (o.has("by_measuring") || o.has("spec_hash")) {
-    s.tally.by_measuring = count("by_measuring");
-    s.spec_hash = o.name("spec_hash");
-  }
+  s.tally.by_measuring = count("by_measuring");
+  s.judged_by = words_of(o.name("judged_by"));
   return s;
 }
 

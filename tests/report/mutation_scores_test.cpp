@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "boards.h"
+#include "spec/spec.h"
 
 namespace assay::report {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::Not;
 using testing::two_specs;
 
 ChallengeScore score_of(const ChallengeSpec& spec, std::size_t killed, std::size_t survived) {
-  return {spec.name, "textbook", spec.judging_hash, 1, 300, {9, 2, killed, 7, survived}};
+  return {spec.name, "textbook", judging_hashes(spec), 1, 300, {9, 2, killed, 7, survived}};
 }
 
 TEST(MutationScores, AddUpInOneSentence) {
@@ -28,7 +29,7 @@ TEST(MutationScores, AddUpInOneSentence) {
 TEST(MutationScores, OfOlderCasesAreNotCounted) {
   const auto specs = two_specs();
   ChallengeScore old = score_of(specs[1], 10, 10);
-  old.judging_hash = "of before";
+  old.judged_by = {"of before"};
   EXPECT_THAT(
       mutation_sentence({score_of(specs[0], 80, 0), old}, specs),
       AllOf(HasSubstr("80 of 80"), HasSubstr("Mutants of 1 challenge are to be tried again")));
@@ -37,15 +38,6 @@ TEST(MutationScores, OfOlderCasesAreNotCounted) {
   of_par.of = "par";
   EXPECT_THAT(mutation_sentence({old, of_par}, specs), HasSubstr("Mutants of 1 challenge are"));
   EXPECT_THAT(mutation_table({old}, specs), HasSubstr("| stale |"));
-}
-
-TEST(MutationScores, ThatRestOnCasesOfSpeedOrMemoryAreOfTheWholeSpec) {
-  const auto specs = two_specs();
-  ChallengeScore score = score_of(specs[0], 80, 0);
-  score.spec_hash = specs[0].hash;
-  EXPECT_THAT(mutation_sentence({score}, specs), HasSubstr("80 of 80"));
-  score.spec_hash = "of before";
-  EXPECT_THAT(mutation_sentence({score}, specs), HasSubstr("to be tried again"));
 }
 
 TEST(MutationScores, HaveARowForEachChallenge) {

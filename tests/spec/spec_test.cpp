@@ -187,24 +187,31 @@ TEST_F(SpecTest, AFailingAllocationIsForCasesThatExpectSuccess) {
               HasSubstr("/cases/0/failing_allocation"));
 }
 
-TEST_F(SpecTest, CasesThatOnlyMeasureAreNoPartOfTheJudgingHash) {
-  const auto hash_after = [&](const std::function<void(json&)>& change) {
+TEST_F(SpecTest, WhatJudgedStillDoesWhereCasesWereOnlyAdded) {
+  const auto after = [&](const std::function<void(json&)>& change) {
     json changed = document_;
     change(changed);
-    write(changed.dump());
-    return load().judging_hash;
+    write(changed.dump(2));
+    return load();
   };
-  const std::string before = hash_after([](json&) {});
-  for (const char* only_measures :
+  const ChallengeSpec spec = after([](json&) {});
+  const std::vector<std::string> hashes = judging_hashes(spec);
+  for (const char* added :
        {R"({"name": "t", "group": "timed", "params": {}})",
         R"({"name": "m", "group": "resource", "params": {}})",
+        R"({"name": "e", "group": "edge", "params": {}})",
         R"({"name": "x", "group": "core", "params": {"seconds": 1}, "exclusive": true})"}) {
-    EXPECT_EQ(hash_after([&](json& d) { d["cases"].push_back(json::parse(only_measures)); }),
-              before)
-        << only_measures;
+    const ChallengeSpec with = after([&](json& d) { d["cases"].push_back(json::parse(added)); });
+    EXPECT_TRUE(still_judges(with, hashes)) << added;
+    EXPECT_EQ(judging_hashes(with) == hashes, !tells_right_from_wrong(with.cases.back())) << added;
+    const auto all = judging_hashes(with, {with.cases.back().name});
+    EXPECT_FALSE(still_judges(spec, all)) << "it decided something, and is gone";
   }
-  EXPECT_NE(hash_after([](json& d) { d["cases"][0]["params"]["n"] = 2; }), before);
-  EXPECT_NE(hash_after([](json& d) { d["accuracy"]["zero"] = 5; }), before);
+  EXPECT_TRUE(still_judges(after([](json& d) { d["accuracy"]["zero"] = 5; }), hashes));
+  EXPECT_TRUE(still_judges(after([](json& d) { d["cases"][0]["sim"] = false; }), hashes))
+      << "they judge on the CPU";
+  EXPECT_FALSE(still_judges(after([](json& d) { d["cases"][0]["params"]["n"] = 2; }), hashes));
+  EXPECT_FALSE(still_judges(after([](json& d) { d["limits"]["memory_mib"] = 77; }), hashes));
 }
 
 TEST_F(SpecTest, NamesTheLineOfMalformedJson) {
