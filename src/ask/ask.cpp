@@ -226,6 +226,7 @@ void Asker::settle(std::size_t i) {
   // Use the last turn with an answer: asked for a correction, a model may reply with a question.
   Finished finished{sample, journal.conversation(), turns.size() - 1, {}, journal.path()};
   Found unclear;
+  std::size_t unclear_turn = 0;
   for (std::size_t turn = turns.size(); turn-- > 0;) {
     Found found = found_in(sample, turns[turn]);
     if (!found.files.empty()) {
@@ -233,14 +234,17 @@ void Asker::settle(std::size_t i) {
       finished.found = std::move(found);
       break;
     }
-    if (found.ambiguous && !unclear.ambiguous) unclear = found;
+    if (found.ambiguous && !unclear.ambiguous) {
+      unclear = found;
+      unclear_turn = turn;
+    }
     if (turn + 1 == turns.size()) finished.found = std::move(found);
   }
   Outcome outcome;
   std::string line = sample_name(sample, options_, finished.turn) + ": ";
   if (finished.found.files.empty() && unclear.ambiguous) {
     const fs::path text = fs::path(journal.path()).replace_extension(".md");
-    write_file_atomically(text, turns.back().reply.content);
+    write_file_atomically(text, turns[unclear_turn].reply.content);
     outcome = {Ending::unclear, unclear.problem, text};
     line += "it is not clear which block is the answer";
   } else {

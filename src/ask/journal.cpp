@@ -13,7 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kJournalSchema = 1;
-constexpr std::size_t kLongestHead = 65536;
 
 nlohmann::ordered_json head_line(const JournalHead& head) {
   return {{"kind", "begin"},
@@ -110,12 +109,8 @@ bool JournalHead::is_same_sample(const JournalHead& other) const {
 
 std::optional<JournalHead> read_journal_head(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  std::string line(kLongestHead, '\0');
-  in.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(in.gcount()));
-  const std::size_t end = line.find('\n');
-  if (end == std::string::npos) return {};
-  line.resize(end);
+  std::string line;
+  if (!std::getline(in, line) || in.eof()) return {};  // its end was never written
   return head_of(line);
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cases/correctness.h"
 #include "check/report_json.h"
 #include "grade/reason.h"
 #include "measure/statistics.h"
@@ -33,16 +34,18 @@ Json stage_json(const StageRecord& record) {
   return j;
 }
 
-// For each group: the number of the spec's cases that passed, that were run, and in total; and the
-// share passed, by weight over all cases, null if none was run.
-Json passed_json(const ChallengeSpec& spec, const CellResult& cell) {
+// For each group: the number of the spec's cases that passed, that were run, that a grade of this
+// kind runs, and in total; and the share passed, by weight over all cases, null if none was run.
+Json passed_json(const ChallengeSpec& spec, const CellResult& cell, bool quick) {
+  const cases::CaseFilter filter{.quick = quick};
   Json all = Json::object();
   for (const CaseGroup group : kCounted) {
-    int passed = 0, run = 0, of = 0;
+    int passed = 0, run = 0, asked = 0, of = 0;
     double weight = 0, earned = 0;
     for (const CaseSpec& c : spec.cases) {
       if (c.group != group) continue;
       ++of;
+      asked += filter.takes(c) ? 1 : 0;
       weight += c.weight;
       const CaseResult* r = find_case(cell, c.name);
       if (r == nullptr || !was_run(r->verdict)) continue;
@@ -54,6 +57,7 @@ Json passed_json(const ChallengeSpec& spec, const CellResult& cell) {
     all[to_string(group)] = {
         {"passed", passed},
         {"run", run},
+        {"asked", asked},
         {"of", of},
         {"share", run == 0 || weight <= 0 ? Json(nullptr) : Json(earned / weight)}};
   }
@@ -163,7 +167,7 @@ std::string grade_json(const StagedGrade& grade, const GradeFacts& facts) {
   j["compiled"] = cell.build.verdict == Verdict::ok;
   j["build_log"] = safe(cell.build.log, 40);
   j["built_before"] = cell.build.cached;
-  j["passed"] = passed_json(spec, cell);
+  j["passed"] = passed_json(spec, cell, facts.quick);
   j["failed_cases"] = failures_json(cell);
   j["findings"] = findings_json(cell);
   j["dimensions"] = dimensions_json(score);

@@ -13,6 +13,7 @@ struct GradeFacts {
   std::string path, known_by;
   std::string assay_version, assay_commit;
   Machine machine;
+  bool quick = false;  // only the cases of a quick run were asked for
 };
 
 // The stages with their seconds, then the text of `assay show` for the cell.

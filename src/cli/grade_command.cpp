@@ -87,8 +87,8 @@ int grade_answer(const Context& context, const GradeCommand& c) {
     if (grade.cell.build.verdict != Verdict::ok && answer.rejected.empty())
       harness.builder->check();
   }
-  const check::GradeFacts facts{outside.spec, c.outside.path, outside.known_by,
-                                kVersion,     kCommit,        harness.machine};
+  const check::GradeFacts facts{outside.spec, c.outside.path,  outside.known_by, kVersion,
+                                kCommit,      harness.machine, c.quick};
   fmt::print("{}", c.json ? grade_json(grade, facts) : grade_text(grade, facts));
   if (grade.score.verdict != Verdict::harness_error) return kDone;
   tell(fmt::format("assay: not graded: {}\n", grade.cell.build.log));

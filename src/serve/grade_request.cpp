@@ -139,7 +139,9 @@ Submission read_files(const Reader& reader, const Json& named, std::optional<Lan
 // A chat answer without code, or with several candidates, becomes an answer that scores 0: someone
 // training a model needs its reward, not an error.
 Submission read_chat(const std::string& chat, std::optional<Language> said,
-                     const ChallengeSpec& spec, const Reader& reader, std::string& known_by) {
+                     const ChallengeSpec& spec, std::string& known_by) {
+  Submission none;
+  none.language = said.value_or(Language::cpp);
   try {
     intake::Received received =
         intake::take_chat(chat, "answer.md", said, {.entry_points = spec.required_symbols});
@@ -147,19 +149,15 @@ Submission read_chat(const std::string& chat, std::optional<Language> said,
     return submission_from(std::move(received.answer.files), received.language);
   } catch (const intake::NoAnswer& e) {
     known_by = "a chat answer without code";
-    Submission none;
-    none.language = said.value_or(Language::cpp);
     none.no_answer = e.what();
-    return none;
   } catch (const intake::Ambiguous& e) {
     known_by = "a chat answer with several candidates";
-    Submission none;
-    none.language = said.value_or(Language::cpp);
     none.no_answer = e.what();
-    return none;
   } catch (const Error& e) {
-    reader.refuse(fmt::format("chat: {}", e.what()));
+    known_by = "a chat answer that cannot be taken in";
+    none.no_answer = e.what();
   }
+  return none;
 }
 
 std::vector<check::Stage> read_stages(const Reader& reader) {
@@ -242,7 +240,7 @@ GradeRequest read_request(const Json& json, std::span<const ChallengeSpec> specs
     request.answer = read_files(reader, *files, language);
     request.known_by = "as asked";
   } else {
-    request.answer = read_chat(reader.text("chat"), language, spec, reader, request.known_by);
+    request.answer = read_chat(reader.text("chat"), language, spec, request.known_by);
   }
   request.answer.challenge = spec.name;
   read_settings(reader, request);

@@ -51,7 +51,9 @@ Grader::Grader(std::span<const ChallengeSpec> specs, GraderSettings settings)
 std::shared_ptr<Builder> Grader::builder() {
   const std::lock_guard lock(mutex_);
   if (++uses_ > kUsesOfABuilder) {
-    builder_ = settings_.make_builder();
+    // Looking for nvcc may fail for a moment, which must not last for as many grades.
+    std::shared_ptr<Builder> next = settings_.make_builder();
+    if (next->cuda_toolkit() || !builder_->cuda_toolkit()) builder_ = std::move(next);
     uses_ = 1;
   }
   return builder_;
@@ -65,9 +67,10 @@ bool Grader::has_cuda() {
 std::string Grader::identity() {
   const std::lock_guard lock(mutex_);
   const Machine& machine = settings_.machine;
-  return fmt::format("{} {} {} {} {} {} {}", settings_.assay_version, settings_.assay_commit,
-                     machine.cpu, machine.compiler, builder_->target(),
-                     builder_->cuda_toolkit().has_value(), sandbox::to_string(settings_.tier));
+  const std::optional<CudaToolkit>& toolkit = builder_->cuda_toolkit();
+  return fmt::format("{} {} {} {} {} {} {} {}", settings_.assay_version, settings_.assay_commit,
+                     machine.cpu, machine.cores, machine.compiler, builder_->target(),
+                     toolkit ? toolkit->version : "no CUDA", sandbox::to_string(settings_.tier));
 }
 
 void Grader::check_builder(Builder& builder) {
@@ -106,12 +109,15 @@ Json Grader::grade(const GradeRequest& request, const std::function<void(check::
       check::grade_in_stages(steps, spec, request.stages.empty() ? all : request.stages,
                              !request.stages.empty(), request.gpu, begin);
   if (grade.cell.build.verdict == Verdict::build_error) check_builder(*used);
+  if (grade.cell.build.verdict == Verdict::skipped)
+    throw Error("not graded: " + grade.cell.build.log);
   const check::GradeFacts facts{spec,
                                 "",
                                 request.known_by,
                                 settings_.assay_version,
                                 settings_.assay_commit,
-                                settings_.machine};
+                                settings_.machine,
+                                request.quick};
   return Json::parse(check::grade_json(grade, facts));
 }
 

@@ -18,7 +18,7 @@ Counted required_cases(const Json& grade) {
   for (const char* group : {"core", "edge", "trap"}) {
     const Json& counted = grade.at("passed").at(group);
     all.passed += counted.at("passed").get<int>();
-    all.of += counted.at("of").get<int>();
+    all.of += counted.at("asked").get<int>();
   }
   return all;
 }

@@ -69,14 +69,31 @@ void Service::take_up() {
       task.request = nullptr;
       store_.save(task);
     }
-    if (task.status == TaskStatus::queued) queue_.push(task.id, task.owner, task.priority);
+    if (task.status == TaskStatus::queued) {
+      take_key_of_today(task);
+      queue_.push(task.id, task.owner, task.priority);
+    }
     if (has_ended(task.status)) remember(task);
     add(std::move(task));
   }
 }
 
+// An earlier version, or another compiler, may have accepted the task.
+void Service::take_key_of_today(Task& task) const {
+  if (task.key.empty()) return;
+  try {
+    const GradeRequest request = read_request(task.request, specs_);
+    const ChallengeSpec& spec = spec_named(specs_, request.answer.challenge);
+    task.key = cache_key(request, spec, settings_.grader);
+  } catch (const std::exception&) {  // grading it meets the same fault and reports it
+    task.key.clear();
+  }
+}
+
+// Requests stay on disk until they are graded: a thousand of them may be larger than the memory.
 void Service::add(Task task) {
   const std::string id = task.id;
+  task.request = nullptr;
   tasks_.insert_or_assign(id, Entry{.task = std::move(task), .arrived = steady_seconds()});
 }
 
@@ -171,6 +188,12 @@ bool Service::answer_from_cache(Task& task, const std::string& key) {
 std::vector<std::string> Service::submit(const std::vector<Json>& requests,
                                          const std::string& who) {
   const std::vector<Asked> all = check_all(requests);
+  if (all.size() > settings_.most_queued) {
+    throw ApiError(422, "batch_too_large",
+                   fmt::format("{} tasks in a batch, and no more than {} may ever wait: send fewer "
+                               "at once",
+                               all.size(), settings_.most_queued));
+  }
   reserve_room(all.size());
   std::vector<Task> tasks;
   try {
@@ -239,8 +262,10 @@ void Service::expire_waiting() {
     task.status = TaskStatus::expired;
     task.why = "its deadline passed while it waited";
     task.finished_at = utc_now();
-    task.request = nullptr;
-    store_.save(task);
+    try {
+      store_.save(task);
+    } catch (const std::exception&) {  // such as a full disk; after a restart it expires again
+    }
     metrics_.task_ended(to_string(task.status));
     remember(task);
     tasks_.at(task.id).task = std::move(task);
@@ -280,10 +305,11 @@ void Service::put_back(Task task) {
   } catch (const std::exception&) {  // stays 'running' on disk, which a restart reads as 'lost'
   }
   const std::lock_guard lock(mutex_);
+  task.request = nullptr;
+  queue_.push(task.id, task.owner, task.priority);
   Entry& entry = tasks_.at(task.id);
   entry.stage.clear();
-  entry.task = task;
-  queue_.push(task.id, task.owner, task.priority);
+  entry.task = std::move(task);
 }
 
 void Service::work() {
@@ -316,6 +342,7 @@ void Service::grade_one(const std::string& id) {
   try {
     // The same answer may have been graded since this one arrived.
     if (answer_from_cache(task, task.key)) return end(task, TaskStatus::done);
+    if (std::optional<Task> stored = store_.load(id)) task.request = std::move(stored->request);
     run(task, cancelled);
   } catch (const Stopped&) {
     if (stopping_ || stop_signal() != 0) return put_back(task);

@@ -71,7 +71,7 @@ class Service {
 
  private:
   struct Entry {
-    Task task;  // without its result
+    Task task;  // without its request and its result
     std::string stage{};
     double arrived = 0;  // on the steady clock
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
@@ -82,6 +82,7 @@ class Service {
   };
 
   void take_up();
+  void take_key_of_today(Task&) const;
   void add(Task);  // to those in memory
   std::vector<Asked> check_all(const std::vector<Json>& requests) const;
   Task new_task(const Asked&, const Json& request, const std::string& who);

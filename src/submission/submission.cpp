@@ -229,6 +229,8 @@ bool is_source_name(const std::string& name) {
 
 std::string objection_to_name(const std::string& name) {
   if (name.empty()) return "names may not be empty";
+  constexpr std::size_t kLongest = 100;  // file systems take 255, and temporary files need some
+  if (name.size() > kLongest) return fmt::format("names have at most {} bytes", kLongest);
   if (name.front() == '-' || name.front() == '@' || name.front() == '.') {
     return fmt::format("names may not start with '{}'", name.front());
   }

@@ -185,6 +185,23 @@ TEST_F(Ask, WhatIsUnclearIsKeptForAPerson) {
   EXPECT_THAT(again.requests, IsEmpty());
 }
 
+TEST_F(Ask, OfSeveralTurnsTheUnclearOneIsKept) {
+  options.turns = 2;
+  ScriptedTransport transport({says("several"), says("which of them?")});
+  const AskResult result = ask(transport, {sample()});
+  EXPECT_EQ(result.outcomes[0].ending, Ending::unclear);
+  EXPECT_EQ(read_file(result.outcomes[0].where), "several");
+}
+
+TEST_F(Ask, WhatWasAnsweredIsFoundHoweverLongTheSettings) {
+  options.system = std::string(200'000, 's');
+  ScriptedTransport transport({says("several")});
+  ask(transport, {sample()});
+  ScriptedTransport again({});
+  EXPECT_EQ(ask(again, {sample()}).outcomes[0].ending, Ending::unclear);
+  EXPECT_THAT(again.requests, IsEmpty());
+}
+
 TEST_F(Ask, FeedbackGoesIntoTheNextTurn) {
   options.turns = 3;
   ScriptedTransport transport({says("code wrong"), says("code right"), says("code later")});

@@ -58,7 +58,7 @@ TEST_F(GradeReportTest, AWholeGradeHasItsParts) {
   EXPECT_EQ(j.at("verdict"), "OK");
   EXPECT_EQ(j.at("total"), grade.score.total.value());
   EXPECT_EQ(j.at("passed").at("core"),
-            json({{"passed", 2}, {"run", 2}, {"of", 2}, {"share", 1.0}}));
+            json({{"passed", 2}, {"run", 2}, {"asked", 2}, {"of", 2}, {"share", 1.0}}));
   EXPECT_EQ(j.at("passed").at("trap").at("share"), nullptr);
   EXPECT_EQ(j.at("dimensions").at("correctness").at("points"), 60);
   EXPECT_NEAR(j.at("log_speed_over_par"), std::log(0.5), 1e-6);
@@ -78,7 +78,7 @@ TEST_F(GradeReportTest, AnUnfinishedOneSaysWhatIsThere) {
   EXPECT_EQ(j.at("total"), nullptr);
   EXPECT_EQ(j.at("failed_stage"), "core");
   EXPECT_EQ(j.at("passed").at("core"),
-            json({{"passed", 1}, {"run", 2}, {"of", 2}, {"share", 0.25}}));
+            json({{"passed", 1}, {"run", 2}, {"asked", 2}, {"of", 2}, {"share", 0.25}}));
   EXPECT_EQ(j.at("failed_cases")[0].at("name"), "heavy");
   EXPECT_EQ(j.at("dimensions").at("performance").at("points"), nullptr);
   EXPECT_EQ(j.at("log_speed_over_par"), nullptr);

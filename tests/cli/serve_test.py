@@ -173,6 +173,8 @@ class Grades(Case):
         self.assertEqual([s["status"] for s in right["result"]["stages"]],
                          ["passed", "passed", "passed", "not_run", "not_run", "not_run"])
         self.assertEqual((right["reward"]["compiled"], right["cached"]), (1, False))
+        self.assertIs(right["reward"]["right"], True)
+        self.assertGreaterEqual(right["reward"]["shaped"], 0.7)
         self.assertEqual((wrong["result"]["verdict"], wrong["result"]["failed_stage"]), ("WA", "core"))
         self.assertEqual((broken["result"]["verdict"], broken["reward"]["shaped"]), ("CE", 0))
         self.assertIn("'y' was not declared", broken["result"]["build_log"])
@@ -268,6 +270,20 @@ class Tasks(Case):
                 self.assertEqual(server.ended(id)["status"], "cancelled")
                 server.stop()
 
+    def test_what_nothing_can_compile_any_more_is_not_graded(self):
+        server = self.server("--jobs", 1)
+        if "cuda" not in server.ask("GET", "/v1/health")[1]["languages"]:
+            self.skipTest("there is no nvcc")
+        running = server.ask("POST", "/v1/grade", self.quick(HANGING))[1]["id"]
+        server.until_running(running)
+        cuda = {"challenge": SOFTMAX, "files": {"submission.cu": "int x;"}}
+        waiting = server.ask("POST", "/v1/grade", cuda)[1]["id"]
+        server.stop(signal.SIGKILL)
+        server = self.server("--jobs", 1, env={"ASSAY_NVCC": ""})
+        task = server.ended(waiting)
+        self.assertEqual((task["status"], task["reward"]), ("failed", None))
+        self.assertIn("nvcc", task["why"])
+
     def test_one_server_a_folder(self):
         self.server()
         self.assertIn("another assay serve has", self.refused_start("--state", self.folder / "state", "--port", "0"))
@@ -352,6 +368,12 @@ class PythonClient(Case):
         server = self.server("--jobs", 1, "--queue", 2)
         tasks = [server.client.submit(SOFTMAX, chat=f"no {n}", cache=False) for n in range(12)]
         self.assertEqual({server.client.wait(task.id).result["verdict"] for task in tasks}, {"NA"})
+
+    def test_a_batch_that_is_too_large_goes_in_parts(self):
+        server = self.server("--jobs", 1, "--queue", 2)
+        requests = [assay_client.request(SOFTMAX, chat=f"no {n}", cache=False) for n in range(5)]
+        tasks = server.client.submit_batch(requests)
+        self.assertEqual([server.client.wait(task.id).result["verdict"] for task in tasks], ["NA"] * 5)
 
     def test_errors_say_what_the_server_said(self):
         server = self.server()

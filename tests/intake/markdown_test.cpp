@@ -249,9 +249,11 @@ TEST(Markdown, WhatIsCalledCppIsCudaWhereThatIsAskedForAndAllThereIs) {
 }
 
 TEST(Markdown, NamesAreThoseThatASubmissionMayHave) {
-  for (const char* name : {"../../x.h", "/etc/x.h", "-o.h", ".x.h", "a b.h", "@x.h", "x\n.h"}) {
+  const std::string long_name = std::string(200, 'x') + ".h";
+  for (const std::string name :
+       {"../../x.h", "/etc/x.h", "-o.h", ".x.h", "a b.h", "@x.h", "x\n.h", long_name.c_str()}) {
     const Extracted e =
-        from(fenced("cpp", kBoth) + fenced("cpp title=\"" + std::string(name) + "\"", "int x;\n"));
+        from(fenced("cpp", kBoth) + fenced("cpp title=\"" + name + "\"", "int x;\n"));
     for (const SourceFile& f : e.files) {
       EXPECT_EQ(objection_to_name(f.name), "") << name;
       EXPECT_TRUE(is_source_name(f.name)) << name;

@@ -83,6 +83,14 @@ TEST(GradeRequest, AChatAnswerWithoutCodeIsNoAnswerRatherThanAnError) {
   EXPECT_TRUE(request.answer.sources.empty());
 }
 
+TEST(GradeRequest, NorIsAChatAnswerThatRepeatsItselfForEver) {
+  const auto specs = copying_specs();
+  std::string chat;
+  for (int i = 0; i < 2000; ++i) chat += "```cpp\nint x;\n```\n";
+  const GradeRequest request = read_request({{"challenge", "copying"}, {"chat", chat}}, specs);
+  EXPECT_THAT(request.answer.no_answer, ::testing::HasSubstr("fenced blocks"));
+}
+
 TEST(GradeRequest, SettingsAreRead) {
   const auto specs = copying_specs();
   Json json = request_for("int x;");

@@ -9,7 +9,8 @@ namespace {
 
 Json with_cases(int passed, int of) {
   Json grade = testing::graded();
-  grade["passed"]["core"] = {{"passed", passed}, {"run", of}, {"of", of}, {"share", nullptr}};
+  grade["passed"]["core"] = {
+      {"passed", passed}, {"run", of}, {"asked", of}, {"of", of}, {"share", nullptr}};
   return grade;
 }
 
@@ -34,9 +35,17 @@ TEST(Reward, AWrongOneHasNoneHoweverFast) {
 
 TEST(Reward, CasesThatWereNotRunDidNotPass) {
   Json grade = with_cases(4, 4);
-  grade["passed"]["trap"] = {{"passed", 0}, {"run", 0}, {"of", 4}, {"share", nullptr}};
+  grade["passed"]["trap"] = {
+      {"passed", 0}, {"run", 0}, {"asked", 4}, {"of", 4}, {"share", nullptr}};
   EXPECT_EQ(reward_of(grade)["right"], false);
   EXPECT_DOUBLE_EQ(reward_of(grade)["correctness"], 0.5);
+}
+
+TEST(Reward, AQuickGradeIsOfItsOwnCases) {
+  Json grade = with_cases(4, 4);
+  grade["passed"]["core"]["of"] = 90;
+  EXPECT_EQ(reward_of(grade)["right"], true);
+  EXPECT_EQ(reward_of(grade)["correctness"], 1.0);
 }
 
 TEST(Reward, WhatDoesNotCompileHasNothing) {

@@ -30,8 +30,9 @@ inline Json request_for(const std::string& source, const std::string& client = "
 
 // The output of `assay grade --json`, as far as the service reads it.
 inline Json graded(const std::string& verdict = "OK") {
-  const Json counted{{"passed", verdict == "OK" ? 1 : 0}, {"run", 1}, {"of", 1}, {"share", 1.0}};
-  const Json none{{"passed", 0}, {"run", 0}, {"of", 0}, {"share", nullptr}};
+  const Json counted{
+      {"passed", verdict == "OK" ? 1 : 0}, {"run", 1}, {"asked", 1}, {"of", 1}, {"share", 1.0}};
+  const Json none{{"passed", 0}, {"run", 0}, {"asked", 0}, {"of", 0}, {"share", nullptr}};
   return {{"verdict", verdict},
           {"compiled", verdict != "CE"},
           {"build_log", "the log"},

@@ -154,6 +154,14 @@ TEST_F(ServiceTest, AFullQueueRefusesAllOfABatch) {
   EXPECT_EQ(status_of([&] { running.submit(request_for("int e;")); }), 429);
 }
 
+TEST_F(ServiceTest, ABatchThatNeverFitsIsNotAskedToComeAgain) {
+  RunningService running(folder_.path, {.most_queued = 1}, false);
+  EXPECT_EQ(status_of([&] {
+              running.service.submit({request_for("int b;"), request_for("int c;")}, "here");
+            }),
+            422);
+}
+
 TEST_F(ServiceTest, ABatchWithOneWrongRequestIsRefusedWithItsPlace) {
   RunningService running(folder_.path, {}, false);
   try {
@@ -221,6 +229,30 @@ TEST_F(ServiceTest, AfterAKillWhatRanIsLost) {
   EXPECT_THAT(task["why"].get<std::string>(), HasSubstr("send it again"));
   EXPECT_TRUE(running.grade.begun().empty());
   EXPECT_EQ(running.ended(running.submit(request_for("int x;")))["status"], "done");
+}
+
+TEST_F(ServiceTest, WhatAnotherVersionAcceptedIsNotSharedAsItsOwn) {
+  std::string waiting;
+  {
+    RunningService before(folder_.path, {.grader = "old"}, false);
+    waiting = before.submit(request_for("int x;"));
+  }
+  RunningService after(folder_.path, {.grader = "new"});
+  EXPECT_EQ(after.ended(waiting)["status"], "done");
+  EXPECT_EQ(after.ended(after.submit(request_for("int x;")))["cached"], true);
+}
+
+// A folder in the place of the task's file keeps it from being replaced, as a full disk would.
+TEST_F(ServiceTest, WhatCannotBeSavedExpiresAllTheSame) {
+  RunningService running(folder_.path, {}, false);
+  Json late = request_for("int x;");
+  late["deadline_s"] = 0;
+  const std::string id = running.submit(late);
+  const std::filesystem::path file = folder_.path / "tasks" / (id + ".json");
+  std::filesystem::remove(file);
+  std::filesystem::create_directories(file / "x");
+  EXPECT_EQ(running.ended(id)["status"], "expired");
+  EXPECT_EQ(running.service.health()["queued"], 0);
 }
 
 TEST_F(ServiceTest, TheOldestEndedTasksAreForgotten) {
