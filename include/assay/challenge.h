@@ -289,8 +289,12 @@ class Challenge {
   }
 
   // Raises memory metrics that rest on the worker's own report, which is never trusted alone, to
-  // what the account shows. Only called for cases that measure memory.
-  virtual void hold_to_account(const CasePlan&, const MemoryAccount&, std::vector<Metric>&) const {}
+  // what the account shows. Returns why the case fails by it, or "". Only called for cases that
+  // measure memory.
+  virtual std::string hold_to_account(const CaseSpec&, const CasePlan&, const MemoryAccount&,
+                                      std::vector<Metric>&) const {
+    return "";
+  }
 
   // The params of a case that makes this call with the call's arrays as inputs; inputs that the
   // call has no array for are zero. Absent if the challenge has no such case, or if the arguments

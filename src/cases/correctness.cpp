@@ -86,7 +86,7 @@ class CorrectnessRun {
   // True for cases whose memory or speed must not depend on earlier cases.
   static bool measures_memory(const CaseSpec& spec) {
     return spec.group == CaseGroup::resource || spec.group == CaseGroup::timed ||
-           spec.deterministic;
+           spec.measures_memory || spec.deterministic;
   }
 
   // Whether no other case may run in the case's worker. One that measures memory gives freed pages
@@ -201,7 +201,8 @@ class CorrectnessRun {
     options.poison_seed = derive(run_seed_, "poison", runs_);
     options.measure_memory = measures_memory(*input.planned().spec);
     options.keep_outputs = trace != nullptr;
-    if (input.planned().spec->group == CaseGroup::resource && !settings_.device)
+    const CaseSpec& spec = *input.planned().spec;
+    if ((spec.group == CaseGroup::resource && !settings_.device) || spec.measures_memory)
       options.heap_limit = static_cast<std::uint64_t>(settings_.spec->limits.heap_bytes);
     return execute(world_, *worker_, input, options, account_, trace);
   }

@@ -12,6 +12,7 @@
 #include "cases/due_outputs.h"
 #include "cases/judge.h"
 #include "processes/bounded_server.h"
+#include "processes/memory_growth.h"
 
 namespace assay::cases {
 namespace {
@@ -55,8 +56,8 @@ struct MemoryUse {
   std::uint64_t peak() const { return std::max(scratch, grown) + device; }
 
   MemoryAccount beyond(std::uint64_t elsewhere) const {
-    return {.peak = grown - std::min(grown, elsewhere) + device,
-            .last_phase_peak = last_grown - std::min(last_grown, elsewhere) + last_device};
+    return {.peak = processes::beyond(grown + device, elsewhere),
+            .last_phase_peak = processes::beyond(last_grown + last_device, elsewhere)};
   }
 };
 
@@ -209,10 +210,11 @@ class Execution {
   void hold_to_memory() {
     const std::uint64_t elsewhere = options_.heap_limit;
     result_.metrics.push_back({"scratch_bytes", static_cast<double>(memory_.peak())});
-    input_.challenge().hold_to_account(planned_.plan, memory_.beyond(elsewhere), result_.metrics);
-    if (result_.verdict != Verdict::ok || elsewhere == 0 ||
-        memory_.grown <= memory_.scratch + elsewhere)
-      return;
+    std::string excess = input_.challenge().hold_to_account(
+        *planned_.spec, planned_.plan, memory_.beyond(elsewhere), result_.metrics);
+    if (result_.verdict != Verdict::ok) return;
+    if (!excess.empty()) return fail(std::move(excess));
+    if (elsewhere == 0 || memory_.grown <= memory_.scratch + elsewhere) return;
     fail(
         fmt::format("the process grew by {:.1f} MB of which {:.1f} MB came from ctx->alloc; "
                     "{:.1f} MB may come from elsewhere",

@@ -117,10 +117,11 @@ TEST_F(ExecuteTest, ScratchIsTheMostOfItsOwnCountAndOfUnexplainedGrowth) {
 
 TEST_F(ExecuteTest, AChallengeHoldsItsMetricsToWhatTheProcessGrewByBeyondItsHeap) {
   class Accounting final : public TwoPhases {
-    void hold_to_account(const CasePlan&, const MemoryAccount& account,
-                         std::vector<Metric>& metrics) const override {
+    std::string hold_to_account(const CaseSpec&, const CasePlan&, const MemoryAccount& account,
+                                std::vector<Metric>& metrics) const override {
       metrics.push_back({"peak", static_cast<double>(account.peak)});
       metrics.push_back({"last", static_cast<double>(account.last_phase_peak)});
+      return account.peak > 1000 ? "holds too much" : "";
     }
   } challenge;
   const auto growing = [&](std::uint64_t first, std::uint64_t second) {
@@ -131,6 +132,10 @@ TEST_F(ExecuteTest, AChallengeHoldsItsMetricsToWhatTheProcessGrewByBeyondItsHeap
   EXPECT_EQ(growing(700, 300), std::pair(600., 200.));
   EXPECT_EQ(growing(60, 300), std::pair(200., 200.));
   EXPECT_EQ(growing(300, 60), std::pair(200., 0.));
+  script({Answer{.grown_bytes = 2000}, Answer()});
+  const CaseResult result = executed(challenge, {.measure_memory = true});
+  EXPECT_EQ(result.verdict, Verdict::wrong_answer);
+  EXPECT_EQ(result.detail, "holds too much");
 }
 
 TEST_F(ExecuteTest, WhoWritesBesideABlockOfScratchIsWrongHoweverRightTheOutputs) {

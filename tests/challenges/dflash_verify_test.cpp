@@ -372,6 +372,25 @@ TEST(DflashAccept, AnOffsetMovesEveryLogitAndNoChoice) {
   EXPECT_EQ(low.bytes(accept::kToken), usual.bytes(accept::kToken));
 }
 
+// A decision within rounding of its threshold may go either way, so such items are not compared. A
+// case in which all are such would pass whatever came.
+TEST(DflashAccept, EveryCaseHasAnItemThatIsCompared) {
+  int looked_at = 0;
+  for (const CaseSpec& spec : subject().spec.cases) {
+    if (spec.drawn || spec.expect_status != 0 || spec.params.value("shared", false) ||
+        spec.params.value("entry", "") != "accept")
+      continue;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const testing::Filled filled(subject(), spec, seed);
+      const std::vector<char>& unclear = filled.reference_as<DflashReference>().unclear;
+      EXPECT_TRUE(unclear.empty() || std::ranges::count(unclear, 0) > 0)
+          << spec.name << ", seed " << seed;
+    }
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 20);
+}
+
 TEST(DflashExamples, CoverEveryTrap) { testing::expect_traps_covered(subject()); }
 
 // --- generator and checker

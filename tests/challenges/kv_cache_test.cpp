@@ -1,5 +1,6 @@
 // The script compiler and the model, the baselines, the examples, and outputs that must be
 // rejected.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +24,9 @@ TEST(KvMemory, FiguresAreHeldToTheAccountWhereTheLastPhaseOnlyDestroys) {
     const Drawn drawn(scripted(json::object(), script));
     std::vector<Metric> metrics{
         {"held_bytes", 2000}, {"held_over_needed", 2}, {"allocated_over_needed", 3}};
-    subject().challenge->hold_to_account(drawn.plan(), {.peak = 5000, .last_phase_peak = 4000},
-                                         metrics);
+    EXPECT_EQ(subject().challenge->hold_to_account(
+                  drawn.spec(), drawn.plan(), {.peak = 5000, .last_phase_peak = 4000}, metrics),
+              "");
     return std::vector{metrics[0].value, metrics[1].value, metrics[2].value};
   };
   EXPECT_EQ(figures("create; new a; append a:4; phase; bytes!metric"),
@@ -35,9 +37,50 @@ TEST(KvMemory, FiguresAreHeldToTheAccountWhereTheLastPhaseOnlyDestroys) {
 TEST(KvMemory, FiguresThatAccountForMoreStay) {
   const Drawn drawn(scripted(json::object(), "create; new a; append a:4; phase; bytes!metric"));
   std::vector<Metric> metrics{{"held_bytes", 2000}, {"held_over_needed", 2}};
-  subject().challenge->hold_to_account(drawn.plan(), {.peak = 100, .last_phase_peak = 50}, metrics);
+  subject().challenge->hold_to_account(drawn.spec(), drawn.plan(),
+                                       {.peak = 100, .last_phase_peak = 50}, metrics);
   EXPECT_EQ(metrics[0].value, 2000);
   EXPECT_EQ(metrics[1].value, 2);
+}
+
+TEST(KvMemory, AProcessThatHoldsMoreThanTheCaseAllowsFails) {
+  CaseSpec spec = scripted(json::object(), "create; new a; append a:4; phase; bytes!limit");
+  spec.params.update({{"live_limit", 4000}, {"held_limit", 5000}});
+  const Drawn drawn(spec);
+  const auto failure_at = [&](std::uint64_t last_phase_peak) {
+    std::vector<Metric> metrics;
+    return subject().challenge->hold_to_account(
+        drawn.spec(), drawn.plan(), {.peak = 9000, .last_phase_peak = last_phase_peak}, metrics);
+  };
+  EXPECT_EQ(failure_at(5000), "");
+  EXPECT_THAT(failure_at(5'000'000), ::testing::HasSubstr("holds 5.0 MB"));
+}
+
+// --- the least work
+
+LeastWork least_work(const json& config, const std::string& script) {
+  const Drawn drawn(scripted(config, script));
+  return subject().challenge->least_work(drawn.spec(), drawn.plan()).value();
+}
+
+TEST(KvLeastWork, ReadsWhatForksShareOnce) {
+  const json config{{"n_q", 4}, {"n_kv", 2}, {"D", 16}};
+  constexpr double kToken = 2 * 2 * 16 * 4, kRow = 2 * 4 * 16 * 4, kPair = 4 * 16 * 4;
+  const LeastWork work = least_work(
+      config, "create; new a; append a:100; fork a b; append a:1 b:2; phase; attend a:1 b:1");
+  EXPECT_EQ(work.bytes, 103 * kToken + 2 * kRow);
+  EXPECT_EQ(work.flops, (101 + 102) * kPair);
+  EXPECT_EQ(work.launches, 1);
+}
+
+TEST(KvLeastWork, OfAWindowIsWhatItShows) {
+  const json config{{"n_q", 1}, {"n_kv", 1}, {"D", 16}, {"window", 10}, {"sinks", 3}};
+  constexpr double kToken = 2 * 16 * 4, kPair = 4 * 16;
+  const LeastWork work = least_work(config, "create; new a; append a:100; phase; attend a:2");
+  EXPECT_EQ(work.bytes, (11 + 3 + 2) * kToken);
+  EXPECT_EQ(work.flops, 2 * 13 * kPair);
+  const LeastWork first = least_work(config, "create; new a; append a:8; phase; attend a:1");
+  EXPECT_EQ(first.flops, 8 * kPair);
 }
 
 // --- the model

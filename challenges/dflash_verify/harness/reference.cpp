@@ -339,7 +339,9 @@ class Walk {
     for (std::size_t t = 0; t < children.size(); ++t) {
       const auto x = to_size(token_[children[t]]);
       const double threshold = uniform(step, t) * q[x];
-      if (std::abs(threshold - p[x]) < slack_) unclear_ = true;
+      // Before anything was taken from it, a probability of 0 is exact: nothing is less.
+      const bool exact = t == 0 && p[x] == 0;
+      if (!exact && std::abs(threshold - p[x]) < slack_) unclear_ = true;
       if (threshold < p[x]) return {children[t], token_[children[t]]};
       std::vector<double> rest(p);
       for (std::size_t j = 0; j < rest.size(); ++j) rest[j] -= q[j];

@@ -87,6 +87,8 @@ class Checker {
     return (static_cast<double>(x) - expected.max) / s_.temperature - expected.log_sum;
   }
 
+  // `spread`: what rounding of large logits may do to a slot. Beyond 2^18 it would allow anything
+  // in slots where it does nothing.
   Winner winner(float x, const RowReference& expected, double spread) const {
     const double logp = log_probability(x, expected);
     const float logp32 = (x - expected.max) / s_.temperature - expected.log_sum32;
@@ -107,6 +109,7 @@ class Checker {
     };
     double spread = 0, plain = 0;
     if (n > 0) spread = 2 * (static_cast<double>(expected.max) - x[idx[n - 1]]) / s_.temperature;
+    spread = std::min(spread, 0x1p18);
     for (std::int32_t k = 0; k < n; ++k) {
       const Winner w = winner(x[idx[k]], expected, spread);
       plain = std::max(plain, std::abs(w.plain - w.expected) / w.scale);

@@ -104,27 +104,21 @@ class KvCache final : public Challenge {
   }
 
   // The adapter counts what the cache holds, in memory that the submission can overwrite. In cases
-  // that measure memory, the last phase only asks and destroys, so its peak is what was held.
-  void hold_to_account(const CasePlan& plan, const MemoryAccount& account,
-                       std::vector<Metric>& metrics) const override {
-    if (plan.phases < 2) return;
-    const auto find = [&](std::string_view name) {
-      const auto found = std::ranges::find(metrics, name, &Metric::name);
-      return found == metrics.end() ? nullptr : &found->value;
-    };
-    double *const held = find("held_bytes"), *const relative = find("held_over_needed"),
-                  *const allocated = find("allocated_over_needed");
-    if (held == nullptr) return;
-    const double needed = relative != nullptr ? *held / *relative : 0;
+  // that measure memory, the last phase only asks, frees and destroys, so its peak is what was held.
+  std::string hold_to_account(const CaseSpec& spec, const CasePlan& plan,
+                              const MemoryAccount& account,
+                              std::vector<Metric>& metrics) const override {
+    if (plan.phases < 2) return "";
     const auto shown = static_cast<double>(account.last_phase_peak);
-    *held = std::max(*held, shown);
-    if (relative != nullptr) *relative = std::max(*relative, shown / needed);
-    if (allocated != nullptr)
-      *allocated = std::max(*allocated, static_cast<double>(account.peak) / needed);
+    hold_metrics(static_cast<double>(account.peak), shown, metrics);
+    const auto limit = spec.params.find("held_limit");
+    if (limit == spec.params.end() || shown <= limit->get<double>()) return "";
+    return fmt::format("holds {:.1f} MB beyond what may come from elsewhere, {:.1f} MB are enough",
+                       shown * 1e-6, limit->get<double>() * 1e-6);
   }
 
-  // Each attention reads the keys and values of its sequences once. Appended rows are read and, in
-  // a cache that is not quantised, written. Other traffic is negligible.
+  // Each attention reads the keys and values that its rows see, once. Appended rows are read and,
+  // in a cache that is not quantised, written. Other traffic is negligible.
   std::optional<LeastWork> least_work(const CaseSpec& spec, const CasePlan& plan) const override {
     const Script script = compile_script(spec, 1);
     Model model(script.params);
@@ -158,22 +152,48 @@ class KvCache final : public Challenge {
   static void add_append(const Script& script, const Op& op, LeastWork& work) {
     const kvc_config& c = script.params.config[op.cache];
     const std::int64_t* cu = script.pool.data() + op.pool + op.n;
-    const double row = script.params.element_bytes * (c.D + (c.Dv > 0 ? c.Dv : c.D)) * c.n_kv;
+    const double row = script.params.element_bytes * (c.D + c.Dv) * c.n_kv;
     work.bytes += (c.quant == 0 ? 2 : 1) * row * static_cast<double>(cu[op.n]);
   }
 
+  static void hold_metrics(double peak, double last_peak, std::vector<Metric>& metrics) {
+    const auto find = [&](std::string_view name) {
+      const auto found = std::ranges::find(metrics, name, &Metric::name);
+      return found == metrics.end() ? nullptr : &found->value;
+    };
+    double *const held = find("held_bytes"), *const relative = find("held_over_needed"),
+                  *const allocated = find("allocated_over_needed");
+    if (held == nullptr) return;
+    const double needed = relative != nullptr ? *held / *relative : 0;
+    *held = std::max(*held, last_peak);
+    if (relative != nullptr) *relative = std::max(*relative, last_peak / needed);
+    if (allocated != nullptr) *allocated = std::max(*allocated, peak / needed);
+  }
+
+  // Tokens that several entries share are read once, and those that no row sees not at all.
   static void add_attention(const Script& script, const Op& op, const Model& model,
                             LeastWork& work) {
     const kvc_config& c = script.params.config[op.cache];
-    const double row = c.D + (c.Dv > 0 ? c.Dv : c.D);
     const std::int64_t *slots = script.pool.data() + op.pool, *cu = slots + op.n;
+    DistinctTokens tokens;
+    double pairs = 0;
     for (std::int64_t b = 0; b < op.n; ++b) {
-      const auto length = model.sequence(slots[b]).layers[to_size(op.layer)].length;
-      const auto rows = static_cast<double>(cu[b + 1] - cu[b]), keys = static_cast<double>(length);
-      const double pairs = rows * keys - rows * (rows - 1) / 2;
-      work.bytes += script.params.element_bytes * row * (keys * c.n_kv + rows * c.n_q);
-      work.flops += 2 * row * c.n_q * pairs;
+      const History& history = model.sequence(slots[b]).layers[to_size(op.layer)];
+      std::int64_t first = history.length;  // that any row sees, but for sinks
+      for (std::int64_t end = history.length - (cu[b + 1] - cu[b]) + 1; end <= history.length;
+           ++end) {
+        const std::int64_t begin = c.window > 0 ? std::max<std::int64_t>(0, end - c.window) : 0;
+        pairs += static_cast<double>(end - begin + std::min<std::int64_t>(c.sinks, begin));
+        first = std::min(first, begin);
+      }
+      tokens.add(history, first, history.length);
+      tokens.add(history, 0, std::min<std::int64_t>(c.sinks, first));
     }
+    const double row = c.D + c.Dv;
+    const double stored = c.quant == 0 ? script.params.element_bytes : c.quant / 8.;
+    work.bytes += row * (stored * c.n_kv * static_cast<double>(tokens.count()) +
+                         script.params.element_bytes * c.n_q * static_cast<double>(cu[op.n]));
+    work.flops += 2 * row * c.n_q * pairs;
   }
 
   static const Params& params_of(const CasePlan& plan) {

@@ -58,18 +58,15 @@ std::int64_t Model::tokens(std::int64_t cache, std::int64_t layer) const {
 
 std::int64_t Model::needed_bytes(std::int64_t cache) const {
   const kvc_config& c = config(cache);
-  const std::int64_t row = std::int64_t{c.n_kv} * c.D;
-  std::set<std::pair<std::int64_t, std::int64_t>> tokens;  // phase, k_at
+  DistinctTokens tokens;
   for (const Sequence& s : sequences_) {
     if (!s.alive || s.cache != cache) continue;
     for (const History& h : s.layers) {
       const std::int64_t from = c.window > 0 ? std::max<std::int64_t>(0, h.length - c.window) : 0;
-      for (const Run& run : h.slice(from, h.length)) {
-        for (std::int64_t t = 0; t < run.n; ++t) tokens.insert({run.phase, run.k_at + t * row});
-      }
+      tokens.add(h, from, h.length);
     }
   }
-  const auto elements = static_cast<std::int64_t>(tokens.size()) * c.n_kv * (c.D + c.Dv);
+  const std::int64_t elements = tokens.count() * c.n_kv * (c.D + c.Dv);
   return c.quant == 0 ? elements * params_.element_bytes : elements * c.quant / 8;
 }
 
@@ -85,6 +82,19 @@ std::vector<Run> History::slice(std::int64_t t0, std::int64_t t1) const {
     at += run.n;
   }
   return out;
+}
+
+void DistinctTokens::add(const History& history, std::int64_t t0, std::int64_t t1) {
+  for (const Run& run : history.slice(t0, t1)) {
+    for (std::int64_t t = 0; t < run.n; ++t)
+      tokens_.emplace_back(run.phase, run.k_at + t * history.k_row);
+  }
+}
+
+std::int64_t DistinctTokens::count() const {
+  auto tokens = tokens_;
+  std::ranges::sort(tokens);
+  return std::unique(tokens.begin(), tokens.end()) - tokens.begin();
 }
 
 namespace {

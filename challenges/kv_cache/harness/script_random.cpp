@@ -171,7 +171,7 @@ class RandomScript {
 
   void read() {
     const std::int64_t v = any(), l = random_.below(layers()), n = length(v, l);
-    const std::int64_t first = window() > 0 ? std::max<std::int64_t>(0, n - window()) : 0;
+    const std::int64_t first = window() > 0 ? std::max<std::int64_t>(0, n - window() + 1) : 0;
     const std::int64_t t0 = first + random_.below(n - first + 1),
                        t1 = t0 + random_.below(n - t0 + 1);
     if (read_ + t1 - t0 > tokens_) return;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../worker/call.h"
@@ -29,6 +30,16 @@ struct History {
   void truncate(std::int64_t new_length);
   // The runs of the tokens [t0, t1).
   std::vector<Run> slice(std::int64_t t0, std::int64_t t1) const;
+};
+
+// Tokens, each counted once however many sequences share it.
+class DistinctTokens {
+ public:
+  void add(const History&, std::int64_t t0, std::int64_t t1);
+  std::int64_t count() const;
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> tokens_;  // phase, k_at
 };
 
 struct Sequence {

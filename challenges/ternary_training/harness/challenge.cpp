@@ -115,6 +115,12 @@ void plan_train_part(const Shape& s, const Sizes& z, CasePlan& plan) {
                     .shape = state,
                     .role = Role::output,
                     .compared = false});
+  if (s.call.interrupted_again_at > 0) {
+    for (const auto& [handle, name] :
+         {std::pair(kLater, "later_blob"), std::pair(kLaterResumed, "later_resumed_blob")}) {
+      plan.add(handle, {.name = name, .dtype = Dtype::u8, .shape = z.blob, .role = Role::output});
+    }
+  }
 }
 
 void plan_logits(const Shape& s, const Sizes& z, CasePlan& plan) {
@@ -237,6 +243,7 @@ Shape shape_of(const CaseSpec& spec) {
   s.call.more_steps = j.value("more_steps", std::int64_t{0});
   s.call.temperature = j.value("temperature", 1.0f);
   s.call.interrupted_at = j.value("interrupted_at", std::int64_t{0});
+  s.call.interrupted_again_at = j.value("interrupted_again_at", std::int64_t{0});
   s.held_out = j.value("held_out", std::int64_t{0});
   s.foreign = j.value("foreign", std::int64_t{0});
   return s;

@@ -280,16 +280,35 @@ void check_train(const CaseSpec& spec, const Shape& s, const TernReference& r, B
   check_foreign(spec, s, *model, buffers, loss.mean, result);
 }
 
+// The first byte in which two blobs differ, or their size.
+std::size_t first_difference(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
+  return to_size(std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin());
+}
+
 // The interrupted training must end in the same state as the other one, and both must give a model.
+// So must two that end earlier; and at least one step is taken after that, because no more than half
+// of the tokens were allowed.
 void check_train_part(const CaseSpec& spec, const Shape& s, const TernReference& r,
                       BufferViews buffers, CheckResult& result) {
   check_train(spec, s, r, buffers, result);
   const auto whole = buffers[train_part::kWhole].span<std::uint8_t>(),
              blob = buffers[train::kBlob].span<std::uint8_t>();
-  const auto differ = std::mismatch(whole.begin(), whole.end(), blob.begin());
-  if (differ.first == whole.end()) return;
-  fail(result, fmt::format("byte {} of the blob is {} after an interruption, {} without one",
-                           differ.first - whole.begin(), *differ.second, *differ.first));
+  if (const std::size_t at = first_difference(whole, blob); at < whole.size()) {
+    return fail(result, fmt::format("byte {} of the blob is {} after an interruption, {} without",
+                                    at, blob[at], whole[at]));
+  }
+  if (s.call.interrupted_again_at == 0) return;
+  const auto later = buffers[train_part::kLater].span<std::uint8_t>(),
+             resumed = buffers[train_part::kLaterResumed].span<std::uint8_t>();
+  if (const std::size_t at = first_difference(later, resumed); at < later.size()) {
+    return fail(result, fmt::format("byte {} of the blob after {} tokens is {} after an "
+                                    "interruption, {} without",
+                                    at, s.call.interrupted_again_at, resumed[at], later[at]));
+  }
+  if (first_difference(later, whole) == whole.size()) {
+    fail(result, fmt::format("the blob after {} tokens is that after {}: `until` is ignored",
+                             s.call.interrupted_again_at, s.call.budget.max_tokens));
+  }
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ std::int32_t run_generate(worker::Call& call, const Params& p) {
 }
 
 // Runs a whole training; the same one up to its interruption; the start of another one, from
-// another seed; and the rest of the interrupted one, from a copy of its state.
+// another seed; and the rest of the interrupted one, from a copy of its state. With a second
+// interruption the rest is run in two parts, and a training of its own ends there too.
 std::int32_t run_train_part(worker::Call& call, const Params& p) {
   using namespace train_part;
   auto* const function = call.fn<decltype(tt_train_part)>("tt_train_part");
@@ -45,6 +46,9 @@ std::int32_t run_train_part(worker::Call& call, const Params& p) {
   };
   void* const blob = call.buffer(train::kBlob);
   std::int32_t status = part(p.budget, 0, p.budget.max_tokens, kMoved, call.buffer(kWhole));
+  const std::int64_t later = p.interrupted_again_at;
+  if (status == ASSAY_OK && later > 0)
+    status = part(p.budget, 0, later, kMoved, call.buffer(kLater));
   if (status == ASSAY_OK) status = part(p.budget, 0, p.interrupted_at, kState, blob);
   tt_budget other = p.budget;
   ++other.seed;
@@ -52,7 +56,8 @@ std::int32_t run_train_part(worker::Call& call, const Params& p) {
   if (status != ASSAY_OK) return status;
   call.copy(call.buffer(kMoved), call.buffer(kState), call.bytes(kState));
   call.fill(call.buffer(kState), 0xff, call.bytes(kState));
-  return part(p.budget, 1, p.budget.max_tokens, kMoved, blob);
+  if (later > 0) status = part(p.budget, 1, later, kMoved, call.buffer(kLaterResumed));
+  return status == ASSAY_OK ? part(p.budget, 1, p.budget.max_tokens, kMoved, blob) : status;
 }
 
 std::int32_t run_linear_bf16(worker::Call& call, const Params& p) {

@@ -44,7 +44,7 @@ enum Handle { kDocs, kBlob, kHeldOut, kCost, kKind, kForeign, kHandles };
 }  // namespace train
 // These follow the handles of train, whose blob is that of the interrupted training.
 namespace train_part {
-enum Handle { kWhole = train::kHandles, kState, kMoved, kHandles };
+enum Handle { kWhole = train::kHandles, kState, kMoved, kLater, kLaterResumed, kHandles };
 }
 namespace logits {
 enum Handle { kDocs, kBlob, kLogits, kHandles };
@@ -72,6 +72,7 @@ struct Params {
   tt_generation generation{};                 // for the first phase
   std::int64_t more_new = 0, more_steps = 0;  // for the second
   std::int64_t interrupted_at = 0;            // tt_train_part
+  std::int64_t interrupted_again_at = 0;      // 0: not
   float temperature = 1;                      // tt_distill_loss, on [M, cols]
 };
 
