@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -110,23 +111,34 @@ void set_limit(const Launch& launch, __rlimit_resource resource, std::uint64_t v
   require(launch, Stage::limits, ::setrlimit(resource, &limit) == 0);
 }
 
+std::uint64_t half_of_the_users_tasks() {
+  constexpr rlim_t kMost = 32768;  // pids, as kernels number them by default
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) != 0) return kMost / 2;
+  return std::min(limit.rlim_cur, kMost) / 2;
+}
+
 void set_limits(const Launch& launch) {
   const Limits& limits = launch.limits;
   set_limit(launch, RLIMIT_CORE, 0);
   // The driver of a GPU locks the memory that the GPU accesses; it keeps the harness's limit.
   if (launch.policy != Policy::driver) set_limit(launch, RLIMIT_MEMLOCK, 0);
   set_limit(launch, RLIMIT_MSGQUEUE, 0);
+  // Signals that a program leaves waiting count for its user, who may be the harness's: its timers
+  // need some too.
+  set_limit(launch, RLIMIT_SIGPENDING, 256);
   set_limit(launch, RLIMIT_FSIZE, limits.file_size);
   set_limit(launch, RLIMIT_NOFILE, limits.open_files);
   set_limit(launch, RLIMIT_STACK, limits.stack);
   if (limits.address_space > 0) set_limit(launch, RLIMIT_AS, limits.address_space);
   if (limits.data > 0) set_limit(launch, RLIMIT_DATA, limits.data);
   if (limits.cpu_seconds > 0) set_limit(launch, RLIMIT_CPU, limits.cpu_seconds);
-  // The limit counts all processes of a user. If the program does not run as a user of its own,
-  // unrelated processes would exhaust it. There the limit on address space bounds threads, workers
-  // cannot start processes, and compilers run no code of a submission.
+  // The limit counts all tasks of a user. If the program does not run as a user of its own, unrelated
+  // ones would exhaust it; it leaves half of what the user may have, because threads need no address
+  // space of their own.
   const bool own_user = launch.root || launch.tier == Tier::namespaces;
-  if (limits.processes > 0 && own_user) set_limit(launch, RLIMIT_NPROC, limits.processes);
+  if (limits.processes > 0)
+    set_limit(launch, RLIMIT_NPROC, own_user ? limits.processes : half_of_the_users_tasks());
 }
 
 void drop_privileges(const Launch& launch) {

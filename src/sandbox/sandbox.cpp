@@ -17,6 +17,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <string>
+#include <string_view>
 
 #include "assay/error.h"
 #include "sandbox/landlock.h"
@@ -340,13 +343,25 @@ void Process::take_exit() {
   if (::wait4(pid_, &exit.status, WNOHANG, &exit.usage) == pid_) exit_ = exit;
 }
 
-// "42 (name) Z ...". The name may hold any character, parentheses included.
+// "42 (name) R parent group session terminal its_group flags ...". The name may hold any character,
+// parentheses included.
+bool tells_of_end(std::string_view stat) {
+  constexpr unsigned long kExiting = 4;  // PF_EXITING
+  const std::size_t name = stat.rfind(") ");
+  if (name == std::string_view::npos) return false;
+  std::istringstream in{std::string(stat.substr(name + 2))};
+  std::string state, number;
+  unsigned long flags = 0;
+  in >> state;
+  for (int i = 0; i < 5; ++i) in >> number;
+  in >> flags;
+  return state == "Z" || (flags & kExiting) != 0;
+}
+
 bool Process::first_thread_ended() const {
   if (pid_ < 0 || exit_) return false;
   std::ifstream in(fmt::format("/proc/{}/stat", pid_));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t name = text.rfind(") ");
-  return name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'Z';
+  return tells_of_end(std::string{std::istreambuf_iterator<char>(in), {}});
 }
 
 double Process::cpu_seconds() const {

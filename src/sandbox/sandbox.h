@@ -41,6 +41,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,9 @@ struct Exit {
   double cpu_seconds() const;
 };
 
+// Whether a /proc/PID/stat says that the thread has ended or is ending.
+bool tells_of_end(std::string_view stat);
+
 // A running sandboxed program. Destruction kills it and everything it started. Nothing here waits
 // without an end: a program that the kernel cannot stop or kill is told, not waited for.
 class Process {
@@ -130,8 +134,9 @@ class Process {
   // Kills whatever is left and reaps it. False if it did not end in time: then it is left behind.
   bool kill();
 
-  // Whether its first thread has ended while others live: then the kernel tells nothing of its
-  // memory any more.
+  // Whether its first thread has ended, or is ending, while others live: then the kernel tells
+  // nothing of its memory any more, or soon will not. A thread that is ending takes no part in a
+  // stop; after a stop none begins to end.
   bool first_thread_ended() const;
 
   // Processor time of all its threads so far, by the kernel's account. Not after its end.

@@ -105,6 +105,21 @@ void add_memory(const Context& filter) {
   }
 }
 
+// The base of a thread's own data, and no more: other requests take memory that the kernel's account
+// of a process misses, or unmap it unseen. Libraries try some when they start.
+void add_architecture(const Context& filter) {
+  constexpr std::uint32_t kSetGs = 0x1001, kSetFs = 0x1002, kGetFs = 0x1003, kGetGs = 0x1004;
+  for (const std::uint32_t request : {kSetGs, kSetFs, kGetFs, kGetGs})
+    add(filter, SCMP_ACT_ALLOW, "arch_prctl", {int_is(0, request)});
+  constexpr std::uint32_t kFaultingCpuid = 0x1011, kStateComponents = 0x1021, kVdso = 0x2001,
+                          kEnforcement = 0x3001, kMaskedAddresses = 0x4001, kShadowStack = 0x5001;
+  for (const std::uint32_t first :
+       {kFaultingCpuid, kStateComponents, kVdso, kEnforcement, kMaskedAddresses, kShadowStack}) {
+    for (std::uint32_t request = first; request < first + 8; ++request)
+      add(filter, SCMP_ACT_ERRNO(EINVAL), "arch_prctl", {int_is(0, request)});
+  }
+}
+
 Context worker_filter(Tier tier) {
   Context filter(seccomp_init(SCMP_ACT_KILL_PROCESS));
   // A name a line would be four pages.
@@ -118,7 +133,7 @@ Context worker_filter(Tier tier) {
            "sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_get_priority_max",
            "sched_get_priority_min", "getcpu", "getpid", "gettid", "getppid", "getuid", "geteuid",
            "getgid", "getegid", "getrandom", "set_robust_list", "get_robust_list",
-           "set_tid_address", "rseq", "arch_prctl", "membarrier", "openat", "open", "newfstatat",
+           "set_tid_address", "rseq", "membarrier", "openat", "open", "newfstatat",
            "fstat", "stat", "lstat", "statx", "access", "faccessat", "faccessat2", "readlink",
            "readlinkat", "getcwd", "getdents64", "uname", "sysinfo", "getrusage", "times", "poll",
            "ppoll", "select", "pselect6", "pause"});
@@ -132,6 +147,7 @@ Context worker_filter(Tier tier) {
   add_signals(filter, tier);
   add_handlers(filter);
   add_memory(filter);
+  add_architecture(filter);
   // The worker installs filters of its own before it loads a submission (worker/seal.h) and passes
   // the listener of one to the harness by sendmsg. Its last filter refuses both calls from then on.
   add(filter, SCMP_ACT_ALLOW, "sendmsg");

@@ -91,6 +91,14 @@ class SandboxTest : public ::testing::Test {
   TierReport report_;
 };
 
+TEST(FirstThread, TheKernelTellsOfItsEndBeforeItIsThere) {
+  EXPECT_FALSE(tells_of_end("42 (worker) R 1 42 42 0 -1 4194304 100"));
+  EXPECT_FALSE(tells_of_end("42 (a) Z 4) S 1 42 42 0 -1 64 100")) << "the name is the program's";
+  EXPECT_TRUE(tells_of_end("42 (worker) Z 1 42 42 0 -1 4194304 100"));
+  EXPECT_TRUE(tells_of_end("42 (worker) R 1 42 42 0 -1 4194308 100"));
+  EXPECT_FALSE(tells_of_end("")) << "it is gone: others tell that";
+}
+
 TEST_F(SandboxTest, ContainsEveryEscapeAttempt) {
   for (const ProbeResult& probe : report_.probes) {
     EXPECT_TRUE(probe.contained) << probe.attempt << ": " << probe.outcome;

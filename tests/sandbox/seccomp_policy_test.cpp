@@ -58,6 +58,17 @@ long some_memory(int flags) {
   return ::syscall(SYS_mmap, nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
+TEST(SeccompPolicy, AWorkerTakesNoMemoryThroughTheArchitecture) {
+  const auto request = [](int code) {
+    return in_worker([=] { return ::syscall(SYS_arch_prctl, code, 0); });
+  };
+  unsigned long base = 0;
+  EXPECT_EQ(in_worker([&] { return ::syscall(SYS_arch_prctl, 0x1003, &base); }), kDone);
+  for (const int refused : {0x1023 /* state of tiles */, 0x3001, 0x5001 /* shadow stack */})
+    EXPECT_EQ(request(refused), EINVAL) << refused;
+  EXPECT_EQ(request(0x7777), kKilled);
+}
+
 TEST(SeccompPolicy, AWorkerMayComputeAndRead) {
   EXPECT_EQ(in_worker([] { return ::syscall(SYS_getpid); }), kDone);
   EXPECT_EQ(in_worker([] { return some_memory(0); }), kDone);
