@@ -2,9 +2,7 @@
 // prefix at once is drawn.
 #pragma once
 
-#define dv_accept naive_dv_accept
-#include "naive.cpp"
-#undef dv_accept
+#include "accept.h"
 
 namespace {
 
@@ -18,18 +16,14 @@ struct Drawing {
 };
 
 template <class Draw>
-int draw_with(Draw bonus_of, assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,
-              const int32_t* parent, const int32_t* token, const float* root_logits,
-              const float* node_logits, const int32_t* eos, const int32_t* budget,
-              const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc, int32_t* bonus) {
-  const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos,
-                                     budget, sampling, acc_node, n_acc, bonus);
-  if (status != ASSAY_OK || sampling == nullptr || sampling->mode != DV_SAMPLE_TREE) return status;
-  const Scratch<double> p(ctx, V);
-  for (std::int32_t b = 0; b < B; ++b) {
-    if (n_acc[b] > 0 || bonus[b] < 0) continue;
-    bonus[b] = bonus_of(Drawing{root_logits + std::int64_t{b} * V, V, sampling->temperature,
-                                sampling->uniform[b * sampling->u_item], p.data()});
+int draw_with(Draw bonus_of, const Acceptance& a) {
+  const int status = a.rightly();
+  if (status != ASSAY_OK || a.mode() != DV_SAMPLE_TREE) return status;
+  const Scratch<double> p(a.ctx, a.V);
+  for (std::int32_t b = 0; b < a.B; ++b) {
+    if (a.n_acc[b] > 0 || a.bonus[b] < 0) continue;
+    a.bonus[b] = bonus_of(Drawing{a.root(b), a.V, a.sampling->temperature,
+                                  a.sampling->uniform[b * a.sampling->u_item], p.data()});
   }
   return ASSAY_OK;
 }
@@ -37,12 +31,4 @@ int draw_with(Draw bonus_of, assay_ctx* ctx, int32_t B, int32_t V, const int64_t
 }  // namespace
 
 // At the end of the file.
-#define DRAW_WITH(bonus_of)                                                                       \
-  extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,               \
-                           const int32_t* parent, const int32_t* token, const float* root_logits, \
-                           const float* node_logits, const int32_t* eos, const int32_t* budget,   \
-                           const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc,        \
-                           int32_t* bonus) {                                                      \
-    return draw_with(bonus_of, ctx, B, V, cu, parent, token, root_logits, node_logits, eos,       \
-                     budget, sampling, acc_node, n_acc, bonus);                                   \
-  }
+#define DRAW_WITH(bonus_of) ACCEPT_BY([](const Acceptance& a) { return draw_with(bonus_of, a); })

@@ -1,9 +1,7 @@
 // For examples whose dv_accept is the right one but for the walk down the tree without sampling.
 #pragma once
 
-#define dv_accept naive_dv_accept
-#include "naive.cpp"
-#undef dv_accept
+#include "accept.h"
 
 namespace {
 
@@ -55,29 +53,25 @@ struct Walk {
 
 // Arguments are checked, and sampling is done, by the right implementation.
 template <class Bug>
-int accept_with(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int32_t* parent,
-                const int32_t* token, const float* root_logits, const float* node_logits,
-                const int32_t* eos, const int32_t* budget, const dv_sampling* sampling,
-                int32_t* acc_node, int32_t* n_acc, int32_t* bonus) {
-  const int status = naive_dv_accept(ctx, B, V, cu, parent, token, root_logits, node_logits, eos,
-                                     budget, sampling, acc_node, n_acc, bonus);
-  if (status != ASSAY_OK || (sampling != nullptr && sampling->mode != DV_GREEDY)) return status;
-  for (std::int32_t b = 0; b < B; ++b) {
-    const std::int64_t n = cu[b + 1] - cu[b];
-    std::fill_n(acc_node + cu[b], n, -1);
+int accept_with(const Acceptance& a) {
+  const int status = a.rightly();
+  if (status != ASSAY_OK || a.mode() != DV_GREEDY) return status;
+  for (std::int32_t b = 0; b < a.B; ++b) {
+    const std::int64_t begin = a.cu[b], n = a.cu[b + 1] - begin;
+    std::fill_n(a.acc_node + begin, n, -1);
     Bug walk;
     walk.b = b;
-    walk.cu = cu;
-    walk.tree = {n, parent + cu[b], token + cu[b]};
-    walk.V = V;
-    if (eos != nullptr) walk.eos = eos[b];
-    if (budget != nullptr) walk.budget = budget[b];
-    walk.root = root_logits + std::int64_t{b} * V;
-    walk.node = node_logits + cu[b] * V;
-    walk.acc = acc_node + cu[b];
+    walk.cu = a.cu;
+    walk.tree = {n, a.parent + begin, a.token + begin};
+    walk.V = a.V;
+    if (a.eos != nullptr) walk.eos = a.eos[b];
+    if (a.budget != nullptr) walk.budget = a.budget[b];
+    walk.root = a.root(b);
+    walk.node = a.node_logits + begin * a.V;
+    walk.acc = a.acc_node + begin;
     walk.run();
-    n_acc[b] = walk.n_acc;
-    bonus[b] = walk.bonus;
+    a.n_acc[b] = walk.n_acc;
+    a.bonus[b] = walk.bonus;
   }
   return ASSAY_OK;
 }
@@ -85,12 +79,4 @@ int accept_with(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const i
 }  // namespace
 
 // At the end of the file.
-#define ACCEPT_WITH(Bug)                                                                          \
-  extern "C" int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu,               \
-                           const int32_t* parent, const int32_t* token, const float* root_logits, \
-                           const float* node_logits, const int32_t* eos, const int32_t* budget,   \
-                           const dv_sampling* sampling, int32_t* acc_node, int32_t* n_acc,        \
-                           int32_t* bonus) {                                                      \
-    return accept_with<Bug>(ctx, B, V, cu, parent, token, root_logits, node_logits, eos, budget,  \
-                            sampling, acc_node, n_acc, bonus);                                    \
-  }
+#define ACCEPT_WITH(Bug) ACCEPT_BY(accept_with<Bug>)
