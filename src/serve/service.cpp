@@ -78,13 +78,15 @@ void Service::take_up() {
   }
 }
 
+std::string Service::key_of(const GradeRequest& request) const {
+  if (!request.use_cache) return "";
+  return cache_key(request, spec_named(specs_, request.answer.challenge), settings_.grader);
+}
+
 // An earlier version, or another compiler, may have accepted the task.
 void Service::take_key_of_today(Task& task) const {
-  if (task.key.empty()) return;
   try {
-    const GradeRequest request = read_request(task.request, specs_);
-    const ChallengeSpec& spec = spec_named(specs_, request.answer.challenge);
-    task.key = cache_key(request, spec, settings_.grader);
+    task.key = key_of(read_request(task.request, specs_));
   } catch (const std::exception&) {  // grading it meets the same fault and reports it
     task.key.clear();
   }
@@ -120,10 +122,7 @@ std::vector<Service::Asked> Service::check_all(const std::vector<Json>& requests
       throw ApiError(422, "no_cuda",
                      where + "there is no nvcc here, so answers in CUDA cannot be graded");
     }
-    if (asked.request.use_cache) {
-      asked.key = cache_key(asked.request, spec_named(specs_, asked.request.answer.challenge),
-                            settings_.grader);
-    }
+    asked.key = key_of(asked.request);
     all.push_back(std::move(asked));
   }
   return all;

@@ -82,6 +82,7 @@ class Service {
   };
 
   void take_up();
+  std::string key_of(const GradeRequest&) const;
   void take_key_of_today(Task&) const;
   void add(Task);  // to those in memory
   std::vector<Asked> check_all(const std::vector<Json>& requests) const;

@@ -182,7 +182,7 @@ class KvCache final : public Challenge {
       std::int64_t first = history.length;  // that any row sees, but for sinks
       for (std::int64_t end = history.length - (cu[b + 1] - cu[b]) + 1; end <= history.length;
            ++end) {
-        const std::int64_t begin = c.window > 0 ? std::max<std::int64_t>(0, end - c.window) : 0;
+        const std::int64_t begin = first_visible(c, end);
         pairs += static_cast<double>(end - begin + std::min<std::int64_t>(c.sinks, begin));
         first = std::min(first, begin);
       }

@@ -56,14 +56,17 @@ std::int64_t Model::tokens(std::int64_t cache, std::int64_t layer) const {
   return sum;
 }
 
+std::int64_t first_visible(const kvc_config& c, std::int64_t end) {
+  return c.window > 0 ? std::max<std::int64_t>(0, end - c.window) : 0;
+}
+
 std::int64_t Model::needed_bytes(std::int64_t cache) const {
   const kvc_config& c = config(cache);
   DistinctTokens tokens;
   for (const Sequence& s : sequences_) {
     if (!s.alive || s.cache != cache) continue;
     for (const History& h : s.layers) {
-      const std::int64_t from = c.window > 0 ? std::max<std::int64_t>(0, h.length - c.window) : 0;
-      tokens.add(h, from, h.length);
+      tokens.add(h, first_visible(c, h.length), h.length);
     }
   }
   const std::int64_t elements = tokens.count() * c.n_kv * (c.D + c.Dv);

@@ -50,6 +50,9 @@ struct Sequence {
   std::int64_t longest() const;
 };
 
+// The first token that the row at `end` - 1 sees, sinks left out.
+std::int64_t first_visible(const kvc_config&, std::int64_t end);
+
 enum class Expect : std::uint8_t { success, invalid, full, no_memory, success_or_no_memory };
 
 // A cache without storage: it tracks which tokens every sequence holds.
