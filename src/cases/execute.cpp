@@ -124,8 +124,16 @@ class Execution {
     kept_blocks_ += outcome_.kept_blocks;
     // A time measured on a real GPU stands for the whole phase: the rest is only the link.
     const double measured = outcome_.device ? outcome_.device->seconds : 0;
+    if (measured > planned_.spec->time_limit_s) {
+      result_.verdict = Verdict::time_limit;
+      result_.detail =
+          fmt::format("its kernels took {:.3g} s on the GPU, more than the limit of {:g} s",
+                      measured, planned_.spec->time_limit_s);
+      return false;
+    }
     if (phase == planned_.plan.timed_phase) result_.seconds = measured > 0 ? measured : seconds;
-    if (phase < planned_.plan.timed_phase && trace_ != nullptr) trace_->before_s += seconds;
+    if (phase < planned_.plan.timed_phase && trace_ != nullptr)
+      trace_->before_s += std::max(seconds, measured);
     return true;
   }
 

@@ -1,5 +1,6 @@
 #include "device/code_registers.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -62,6 +63,7 @@ std::string_view text(std::string_view table, std::uint64_t at) {
 
 struct Sections {
   std::string_view information, symbols, symbol_names;
+  std::uint64_t variable_bytes = 0;
 };
 
 Sections sections_of(std::string_view code) {
@@ -83,6 +85,8 @@ Sections sections_of(std::string_view code) {
       found.symbol_names = contents(all[s.link]);
     } else if (text(names, s.name) == ".nv.info") {
       found.information = contents(s);
+    } else if (text(names, s.name).starts_with(".nv.global")) {
+      found.variable_bytes += std::min(s.bytes, ~found.variable_bytes);
     }
   }
   return found;
@@ -95,6 +99,8 @@ bool is_machine_code(std::string_view image) {
       "\x7f"
       "ELF");
 }
+
+std::uint64_t variable_bytes_of(std::string_view code) { return sections_of(code).variable_bytes; }
 
 std::map<std::string, std::uint32_t> registers_of(std::string_view code) {
   std::map<std::string, std::uint32_t> registers;

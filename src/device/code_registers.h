@@ -1,4 +1,4 @@
-// Reads from machine code how many registers ptxas assigned to each kernel.
+// Reads from machine code what ptxas decided: registers of kernels, memory of variables.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,9 @@ bool is_machine_code(std::string_view image);  // ELF
 // is missing or lies outside the image are left out. A submission that sends no machine code is
 // simulated without register counts.
 std::map<std::string, std::uint32_t> registers_of(std::string_view code);
+
+// Bytes of global memory that the module's variables take: the sections .nv.global and
+// .nv.global.init.
+std::uint64_t variable_bytes_of(std::string_view code);
 
 }  // namespace assay::device

@@ -22,10 +22,16 @@ class InvalidModule : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Work did not finish in time and cannot be stopped: this process is of no further use.
-class NeverEnds : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+// After these, the process is of no further use. They are no std::exception, so that no handler of a
+// call that merely failed takes them.
+
+// Work did not finish in time and cannot be stopped.
+struct NeverEnds {
+  std::string why;
+};
+// The GPU or its driver failed, which is no program's fault: an error of its memory, a lost GPU.
+struct GpuFault {
+  std::string why;
 };
 
 // Measurements of a phase on real hardware; a simulated GPU measures nothing.
@@ -41,6 +47,9 @@ class Gpu {
 
   // The architecture of the binary code it accepts: 90 for sm_90; 0 if only PTX.
   virtual std::uint32_t architecture() const = 0;
+  virtual std::uint32_t multiprocessors() const = 0;
+  // Hardware does not check accesses, and has no textures here.
+  virtual bool is_hardware() const = 0;
 
   // Work between begin_phase() and end_phase() belongs to the submission. The latter waits for all
   // of it.

@@ -10,8 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <optional>
 
+#include "device/code_registers.h"
 #include "sim/address_map.h"
+#include "sim/ptx/parser.h"
 #include "util/clock.h"
 
 namespace assay::device {
@@ -86,6 +89,33 @@ sim::LaunchStatus status_of(CUresult failure) {
 bool says_that_the_image_is_bad(CUresult result) {
   return result == kInvalidImage || result == kNoBinaryForGpu || result == kInvalidPtx ||
          result == kUnsupportedPtxVersion;
+}
+
+// What a launch call says of this launch alone: the GPU goes on.
+std::optional<sim::LaunchStatus> refusal(CUresult result) {
+  switch (result) {
+    case kInvalidValue:
+    case kInvalidClusterSize: return sim::LaunchStatus::invalid_configuration;
+    case kLaunchOutOfResources: return sim::LaunchStatus::too_many_registers;
+    case kCooperativeLaunchTooLarge: return sim::LaunchStatus::too_large_cooperative;
+    default: return std::nullopt;
+  }
+}
+
+// No program causes these.
+bool is_fault_of_the_gpu(CUresult result) {
+  return result == kDeinitialized || result == kDevicesUnavailable || result == kNoDevice ||
+         result == kEccUncorrectable || result == kNvlinkUncorrectable || result == kSystemNotReady;
+}
+
+// Bytes of global memory that the module's variables take. Throws sim::ptx::ParseError if that
+// cannot be told.
+std::uint64_t variable_bytes_in(std::string_view image) {
+  if (is_machine_code(image)) return variable_bytes_of(image);
+  std::uint64_t bytes = 0;
+  for (const sim::ptx::Variable& v : sim::ptx::parse(image).variables)
+    if (v.space == sim::ptx::Space::global) bytes += std::min(v.bytes, ~bytes);
+  return bytes;
 }
 
 CUdevice first_device(const Driver& driver) {
@@ -222,8 +252,15 @@ void HardwareGpu::open_flush() {
 
 // --- work in the stream
 
+void HardwareGpu::require(CUresult result, const char* what) const {
+  if (is_fault_of_the_gpu(result))
+    throw GpuFault{fmt::format("the GPU or its driver failed: {}", driver_.text_of(result))};
+  driver_.require(result, what);
+}
+
 bool HardwareGpu::put(CUresult result) {
   if (result == kSuccess) return true;
+  if (is_fault_of_the_gpu(result)) require(result, "");
   failed_ = result;
   return false;
 }
@@ -244,7 +281,7 @@ void HardwareGpu::wait() {
   for (int turn = 0; result == kNotReady; ++turn) {
     result = driver_.event_query(end_);
     if (result != kNotReady) break;
-    if (steady_nanoseconds() > most) throw NeverEnds("kernels did not end");
+    if (steady_nanoseconds() > most) throw NeverEnds{"kernels did not end"};
     const timespec pause{0, turn < 1000 ? 0 : 50'000};
     if (turn >= 100) ::nanosleep(&pause, nullptr);
   }
@@ -264,9 +301,14 @@ bool HardwareGpu::finish() {
   return failed_ == kSuccess;
 }
 
-// The last data written stays in the cache as dirty lines. Reading over it forces the write-back
-// now, not at the expense of the next work.
+// Lines that kernels marked as to be kept (evict_last) would outlive the flush, so they are made
+// ordinary first. The last data written stays in the cache as dirty lines. Reading over it forces
+// the write-back now, not at the expense of the next work.
 void HardwareGpu::flush_l2() {
+  if (!finish()) return;
+  // A part of a GPU may not have it.
+  if (const CUresult reset = driver_.reset_persisting_l2(); reset != kNotSupported && !put(reset))
+    return;
   std::uint64_t pieces = flush_bytes_ / 16;
   void* params[] = {&flushed_, &pieces};
   if (admit() && put(driver_.fill(flushed_, 0, flush_bytes_, stream_)) && admit())
@@ -300,6 +342,11 @@ bool HardwareGpu::is_memory(std::uint64_t address, std::uint64_t bytes) const {
   if (next == variables_.begin()) return false;
   const auto& [begin, size] = *std::prev(next);
   return address - begin <= size && bytes <= size - (address - begin);
+}
+
+std::uint64_t HardwareGpu::allocate(std::uint64_t bytes) {
+  if (bytes > capacity() || live_bytes() > capacity() - bytes) return 0;
+  return blocks_->allocate(bytes);
 }
 
 sim::VariableInfo HardwareGpu::allocation(std::uint64_t address) const {
@@ -351,11 +398,25 @@ bool HardwareGpu::fill(std::uint64_t to, std::byte value, std::uint64_t bytes,
 
 sim::ModuleId HardwareGpu::load_module(std::string_view image) {
   if (!finish()) throw InvalidModule(driver_.text_of(failed_));
+  std::uint64_t bytes = 0;
+  std::string unread;
+  try {
+    bytes = variable_bytes_in(image);
+  } catch (const sim::ptx::ParseError& e) {
+    unread = e.what();  // the driver says more about PTX that is none
+  }
+  if (bytes > capacity() || live_bytes() > capacity() - bytes) {
+    throw InvalidModule(fmt::format(
+        "its variables take {} bytes, and the GPU has {} for it, of which {} are in use", bytes,
+        capacity(), live_bytes()));
+  }
   const std::string text(image);  // PTX ends with a NUL
   CUmodule module = nullptr;
   const CUresult result = driver_.module_load(&module, text.c_str(), 0, nullptr, nullptr);
   if (says_that_the_image_is_bad(result)) throw InvalidModule(driver_.text_of(result));
-  driver_.require(result, "loading a module");
+  require(result, "loading a module");
+  if (!unread.empty()) throw InvalidModule("the memory of its variables is unknown: " + unread);
+  variable_bytes_ += bytes;
   modules_.push_back(module);
   return static_cast<sim::ModuleId>(modules_.size() - 1);
 }
@@ -367,11 +428,10 @@ sim::KernelId HardwareGpu::kernel(sim::ModuleId module, std::string_view name) {
   const CUresult found =
       driver_.module_function(&kernel.function, modules_[module], kernel.info.name.c_str());
   if (found == kNotFound) throw std::out_of_range("kernel");
-  driver_.require(found, "looking up a kernel");
+  require(found, "looking up a kernel");
   const auto ask = [&](int which) {
     int value = 0;
-    driver_.require(driver_.function_attribute(&value, which, kernel.function),
-                    "asking about a kernel");
+    require(driver_.function_attribute(&value, which, kernel.function), "asking about a kernel");
     return static_cast<std::uint32_t>(value);
   };
   kernel.info.static_shared_bytes = ask(kFunctionSharedBytes);
@@ -400,7 +460,7 @@ sim::VariableInfo HardwareGpu::variable(sim::ModuleId module, std::string_view n
   const CUresult found =
       driver_.module_global(&address, &bytes, modules_[module], std::string(name).c_str());
   if (found == kNotFound) throw std::out_of_range("variable");
-  driver_.require(found, "looking up a variable");
+  require(found, "looking up a variable");
   variables_[address] = bytes;
   return {address, bytes};
 }
@@ -455,7 +515,7 @@ std::uint32_t HardwareGpu::blocks_per_multiprocessor(Kernel& kernel, std::uint64
       !allow_shared(kernel, dynamic_shared_bytes))
     return 0;
   int blocks = 0;
-  driver_.require(
+  require(
       driver_.occupancy(&blocks, kernel.function, static_cast<int>(threads), dynamic_shared_bytes),
       "asking for the occupancy of a kernel");
   return static_cast<std::uint32_t>(blocks);
@@ -478,7 +538,7 @@ sim::TensorMapReply HardwareGpu::tensor_map(const sim::TensorMapRequest& r) {
     reply.status = sim::TensorMapReply::Status::invalid;
     return reply;
   }
-  driver_.require(result, "making a tensor map");
+  require(result, "making a tensor map");
   reply.map = map;
   return reply;
 }
@@ -501,7 +561,12 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
   std::vector<void*> pointers;
   for (const std::uint32_t offset : kernel.info.param_offset)
     pointers.push_back(block.data() + offset);
-  bool done = put(launch(kernel, config, pointers.data()));
+  const CUresult launched = launch(kernel, config, pointers.data());
+  if (const auto refused = refusal(launched)) {
+    result.status = *refused;
+    return result;
+  }
+  bool done = put(launched);
   // After this, work may be held again.
   if (done && !kernel.has_run) done = finish();
   kernel.has_run = true;

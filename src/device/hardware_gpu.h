@@ -52,6 +52,10 @@ class HardwareGpu final : public Gpu {
   GpuFacts facts() const;
 
   std::uint32_t architecture() const override;
+  std::uint32_t multiprocessors() const override {
+    return static_cast<std::uint32_t>(limits_.multiprocessors);
+  }
+  bool is_hardware() const override { return true; }
   void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override;
   void set_processor_deadline(std::uint64_t) override {}  // the GPU does the work
@@ -62,12 +66,12 @@ class HardwareGpu final : public Gpu {
   sim::KernelInfo info(sim::KernelId) override;
   sim::VariableInfo variable(sim::ModuleId, std::string_view name) override;
 
-  std::uint64_t allocate(std::uint64_t bytes) override { return blocks_->allocate(bytes); }
+  std::uint64_t allocate(std::uint64_t bytes) override;
   bool free(std::uint64_t address) override { return blocks_->free(address); }
   sim::VariableInfo allocation(std::uint64_t address) const override;
   std::uint64_t capacity() const override { return blocks_->capacity(); }
-  std::uint64_t live_bytes() const override { return blocks_->live_bytes(); }
-  std::uint64_t high_water() const override { return blocks_->high_water(); }
+  std::uint64_t live_bytes() const override { return blocks_->live_bytes() + variable_bytes_; }
+  std::uint64_t high_water() const override { return blocks_->high_water() + variable_bytes_; }
 
   bool write(std::uint64_t to, std::span<const std::byte> from, const sim::Operation*) override;
   bool read(std::span<std::byte> to, std::uint64_t from, bool strictly,
@@ -115,6 +119,8 @@ class HardwareGpu final : public Gpu {
 
   // Call before putting work into the stream. False if the GPU has failed.
   bool admit(bool may_hold = true);
+  // Throws GpuFault if that is the GPU's fault, and gpu::DriverError for any other failure.
+  void require(gpu::CUresult, const char* what) const;
   bool put(gpu::CUresult);  // takes the driver's result for queued work
   // Waits for all work in the stream. False if the GPU has failed.
   bool finish();
@@ -138,6 +144,7 @@ class HardwareGpu final : public Gpu {
   std::vector<gpu::CUmodule> modules_;
   std::vector<Kernel> kernels_;
   std::map<std::uint64_t, std::uint64_t> variables_;  // address -> bytes
+  std::uint64_t variable_bytes_ = 0;                  // of all modules
   int in_stream_ = 0;                                 // work items since the first event
   bool counting_ = false;                             // the work is the submission's
   double seconds_ = 0;

@@ -117,8 +117,11 @@ int main(int argc, char** argv) {
     }
     assay::device::serve(argc, argv);
   } catch (const assay::device::NeverEnds& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    std::fprintf(stderr, "%s\n", e.why.c_str());
     std::_Exit(assay::device::kOutOfTime);
+  } catch (const assay::device::GpuFault& e) {
+    std::fprintf(stderr, "%s\n", e.why.c_str());
+    std::_Exit(assay::device::kGpuFailed);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     std::_Exit(66);

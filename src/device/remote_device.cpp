@@ -148,11 +148,17 @@ bool RemoteDevice::inside(std::uint64_t address, std::uint64_t bytes) {
   return a.bytes > 0 && address - a.address <= a.bytes && bytes <= a.bytes - (address - a.address);
 }
 
+Call RemoteDevice::transfer(CallKind kind, std::uint64_t address, std::uint64_t bytes) const {
+  Call call = call_of(kind, address, bytes);
+  call.row = row_;
+  return call;
+}
+
 bool RemoteDevice::write(std::uint64_t to, std::span<const std::byte> from) {
   if (from.size() > kWindowBytes && !inside(to, from.size())) return false;
   do {
     const std::size_t n = std::min(from.size(), kWindowBytes);
-    if (ask(call_of(CallKind::write, to), from.first(n)).ok == 0) return false;
+    if (ask(transfer(CallKind::write, to), from.first(n)).ok == 0) return false;
     to += n;
     from = from.subspan(n);
   } while (!from.empty());
@@ -171,7 +177,7 @@ bool RemoteDevice::read_as(CallKind kind, std::span<std::byte> to, std::uint64_t
   if (to.size() > kWindowBytes && !inside(from, to.size())) return false;
   do {
     const std::size_t n = std::min(to.size(), kWindowBytes);
-    if (ask(call_of(kind, from, n)).ok == 0) return false;
+    if (ask(transfer(kind, from, n)).ok == 0) return false;
     std::memcpy(to.data(), window_, n);
     from += n;
     to = to.subspan(n);
@@ -180,13 +186,13 @@ bool RemoteDevice::read_as(CallKind kind, std::span<std::byte> to, std::uint64_t
 }
 
 bool RemoteDevice::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
-  Call call = call_of(CallKind::copy, to, bytes);
+  Call call = transfer(CallKind::copy, to, bytes);
   call.from = from;
   return ask(call).ok != 0;
 }
 
 bool RemoteDevice::fill(std::uint64_t to, std::byte value, std::uint64_t bytes) {
-  Call call = call_of(CallKind::fill, to, bytes);
+  Call call = transfer(CallKind::fill, to, bytes);
   call.value = static_cast<std::uint32_t>(value);
   return ask(call).ok != 0;
 }

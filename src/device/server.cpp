@@ -96,6 +96,8 @@ Server::Server(Control& control, std::span<std::byte> arena, std::byte* link, Gp
       window_(link + kWindowOffset),
       gpu_(gpu) {
   page_.architecture = gpu.architecture();
+  page_.multiprocessors = gpu.multiprocessors();
+  page_.is_hardware = gpu.is_hardware() ? 1 : 0;
 }
 
 // --- orders
@@ -118,28 +120,42 @@ std::span<std::byte> Server::contents(const Buffer& b) const {
   return arena_.subspan(b.offset, b.bytes);
 }
 
-// For outputs, the bytes before the buffer are copied too: they hold a canary.
+// For outputs, the bytes around the buffer are copied too: they hold canaries. A simulated GPU finds
+// accesses outside a block by itself; only the bytes that misalign a buffer lie within its block.
 void Server::place() {
-  for (const Buffer& b : placed_) gpu_.free(b.address - b.skew);
+  constexpr std::uint64_t kUnit = 512;  // keeps the alignment of blocks
+  static_assert(kGuardBytes <= kUnit);
+  for (const Placed& p : placed_) gpu_.free(p.block);
   placed_.clear();
   placed_bytes_ = 0;
   for (std::uint32_t i = 0; i < control_.buffers; ++i) {
     Buffer& b = control_.buffer[i];
-    const std::uint64_t base = gpu_.allocate(std::max<std::uint64_t>(b.skew + b.bytes, 1));
-    if (base == 0) {
+    Placed p{.buffer = b, .before = b.output ? b.skew : 0};
+    std::uint64_t ahead = b.skew;
+    if (b.output && gpu_.is_hardware()) {
+      p.before = p.behind = kGuardBytes;
+      ahead += kUnit;
+    }
+    const std::uint64_t bytes = std::max<std::uint64_t>(ahead + b.bytes + p.behind, 1);
+    p.block = gpu_.allocate(bytes);
+    if (p.block == 0) {
       control_.ok = 0;
       return;
     }
-    b.address = base + b.skew;
-    placed_.push_back(b);
-    placed_bytes_ += std::max<std::uint64_t>(b.skew + b.bytes, 1);
-    const std::uint64_t before = b.output ? b.skew : 0;
-    gpu_.write(b.address - before, arena_.subspan(b.offset - before, before + b.bytes), nullptr);
+    p.buffer.address = b.address = p.block + ahead;
+    placed_.push_back(p);
+    placed_bytes_ += bytes;
+    gpu_.write(b.address - p.before, guarded(p), nullptr);
   }
 }
 
+std::span<std::byte> Server::guarded(const Placed& p) const {
+  return arena_.subspan(p.buffer.offset - p.before, p.before + p.buffer.bytes + p.behind);
+}
+
 void Server::start() {
-  for (const Buffer& b : placed_) {
+  for (const Placed& p : placed_) {
+    const Buffer& b = p.buffer;
     if (!b.output && b.phase > 0 && b.phase == control_.phase)
       gpu_.write(b.address, contents(b), nullptr);
   }
@@ -173,11 +189,10 @@ void Server::collect() {
   control_.changed = -1;
   std::vector<std::byte> now;
   for (std::size_t i = 0; i < placed_.size(); ++i) {
-    const Buffer& b = placed_[i];
+    const Buffer& b = placed_[i].buffer;
     if (b.output) {
       // All of it was written by place().
-      gpu_.read(arena_.subspan(b.offset - b.skew, b.skew + b.bytes), b.address - b.skew, true,
-                nullptr);
+      gpu_.read(guarded(placed_[i]), b.address - placed_[i].before, true, nullptr);
       continue;
     }
     const std::span<const std::byte> before = contents(b);
@@ -213,8 +228,6 @@ void Server::serve() {
   Answer answer;
   try {
     if (call.payload <= kWindowBytes) dispatch(call, answer);
-  } catch (const NeverEnds&) {
-    throw;
   } catch (const sim::Unsupported& e) {
     note_missing(e.what());
   } catch (const std::exception& e) {
@@ -231,8 +244,7 @@ std::string Server::text_payload(const Call& call) const {
 }
 
 bool Server::is_placed(std::uint64_t address) const {
-  return std::ranges::any_of(placed_,
-                             [&](const Buffer& b) { return b.address - b.skew == address; });
+  return std::ranges::any_of(placed_, [&](const Placed& p) { return p.block == address; });
 }
 
 // Whether the phase has used up its time; nothing slow is done after that.
@@ -244,6 +256,7 @@ bool Server::out_of_time() {
 
 void Server::dispatch(const Call& call, Answer& answer) {
   if (call.kind != CallKind::launch && out_of_time()) return refuse(call.kind, answer);
+  if (!is_transfer(call.kind)) last_row_.reset();
   switch (call.kind) {
     case CallKind::module_begin:
       image_.clear();
@@ -321,9 +334,12 @@ void Server::load_module(Answer& answer) {
   } catch (const std::bad_alloc&) {
     set_text(report_.invalid_ptx, "the module needs more memory than there is");
     fail(kInvalid, "out of memory");
-  } catch (const std::exception& e) {
+  } catch (const sim::Unsupported& e) {
     note_missing(e.what());
     fail(kUnsupported, e.what());
+  } catch (const std::exception& e) {
+    note_failed(e.what());
+    fail(kInvalid, e.what());
   }
   image_.clear();
   image_bytes_ = 0;
@@ -340,19 +356,19 @@ void Server::find_kernel(const Call& call, Answer& answer) {
   } catch (const std::out_of_range&) {
     answer.code = kUnknown;
     return;
-  } catch (const sim::TooLarge& e) {
-    note_failed(e.what());
-    answer.code = kUnknown;
-    return;
   } catch (const std::bad_alloc&) {
     note_failed("a kernel needs more memory to be decoded than there is");
     answer.code = kUnknown;
     return;
-  } catch (const std::exception& e) {
+  } catch (const sim::Unsupported& e) {
     note_missing(e.what());
     answer.code = kUnsupported;
     payload.text(e.what());
     answer.payload = payload.size();
+    return;
+  } catch (const std::exception& e) {
+    note_failed(e.what());
+    answer.code = kUnknown;
     return;
   }
   if (id >= kernel_params_.size()) kernel_params_.resize(id + 1);
@@ -400,12 +416,39 @@ void Server::make_tensor_map(const Call& call, Answer& answer) {
   answer.payload = payload.size();
 }
 
+bool Server::is_transfer(CallKind kind) {
+  return kind == CallKind::write || kind == CallKind::read || kind == CallKind::peek ||
+         kind == CallKind::copy || kind == CallKind::fill;
+}
+
+// The rows of a box are one transfer. What the worker says of rows is hostile: it could save what
+// transfers cost. But whatever passes here could have been one copy of a box.
+void Server::count_transfer(const Call& call, std::uint64_t bytes) {
+  Row row{call, bytes};
+  if (last_row_) {
+    row.step = call.address - last_row_->call.address;
+    row.step_from = call.from - last_row_->call.from;
+  }
+  const bool follows = last_row_ && call.row > 0 && call.row == last_row_->call.row + 1 &&
+                       call.kind == last_row_->call.kind && bytes == last_row_->bytes;
+  const bool is_apart =
+      row.step >= bytes && (call.kind != CallKind::copy || row.step_from >= bytes);
+  const auto is_as_before = [&] {
+    return call.row == 1 || (row.step == last_row_->step && row.step_from == last_row_->step_from);
+  };
+  if (!follows || !is_apart || !is_as_before()) {
+    row.call.row = 0;
+    ++report_.transfers;
+  }
+  last_row_ = row;
+}
+
 void Server::write(const Call& call, Answer& answer) {
   if (!gpu_.write(call.address, {window_, call.payload}, operation())) return;
   take_findings();
   answer.ok = 1;
   report_.to_device_bytes += call.payload;
-  ++report_.transfers;
+  count_transfer(call, call.payload);
 }
 
 void Server::read(const Call& call, Answer& answer) {
@@ -418,7 +461,7 @@ void Server::read(const Call& call, Answer& answer) {
   answer.ok = 1;
   answer.payload = call.bytes;
   report_.to_host_bytes += call.bytes;
-  ++report_.transfers;
+  count_transfer(call, call.bytes);
 }
 
 void Server::move_within(const Call& call, Answer& answer) {
@@ -430,7 +473,7 @@ void Server::move_within(const Call& call, Answer& answer) {
   take_findings();
   answer.ok = 1;
   report_.within_bytes += call.kind == CallKind::copy ? 2 * call.bytes : call.bytes;
-  ++report_.transfers;
+  count_transfer(call, call.bytes);
 }
 
 void Server::launch(const Call& call, Answer& answer) {
@@ -462,10 +505,13 @@ void Server::launch(const Call& call, Answer& answer) {
     } catch (const std::bad_alloc&) {
       note_failed("a launch needs more memory to be simulated than there is");
       wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
-    } catch (const std::exception& e) {
+    } catch (const sim::Unsupported& e) {
       note_missing(e.what());
       wire.unsupported = 1;
       message = e.what();
+    } catch (const std::exception& e) {
+      note_failed(e.what());
+      wire.status = static_cast<std::uint32_t>(sim::LaunchStatus::invalid_configuration);
     }
   }
   constexpr std::size_t kMostText = (kWindowBytes - sizeof wire) / 3;

@@ -33,6 +33,12 @@ class Server {
   const std::atomic<std::uint64_t>& deadline() const { return deadline_; }
 
  private:
+  // A buffer of the case on the GPU: its block, and the canaries around it that the block holds too.
+  struct Placed {
+    Buffer buffer;
+    std::uint64_t block = 0, before = 0, behind = 0;
+  };
+
   void place();
   void start();
   void stop();
@@ -48,6 +54,8 @@ class Server {
   void write(const Call&, Answer&);
   void read(const Call&, Answer&);
   void move_within(const Call&, Answer&);
+  static bool is_transfer(CallKind);
+  void count_transfer(const Call&, std::uint64_t bytes);
   void launch(const Call&, Answer&);
   void order(const Call&);
   void touch(const Call&);
@@ -61,6 +69,8 @@ class Server {
   void note_failed(const char* what);
   bool out_of_time();
   bool is_placed(std::uint64_t address) const;
+  // The buffer in the arena, with the canaries that its block holds too.
+  std::span<std::byte> guarded(const Placed&) const;
   std::string text_payload(const Call&) const;
 
   Control& control_;
@@ -68,13 +78,18 @@ class Server {
   LinkPage& page_;
   std::byte* window_;
   Gpu& gpu_;
-  std::vector<Buffer> placed_;
+  std::vector<Placed> placed_;
   std::uint64_t placed_bytes_ = 0;
   bool listening_ = false;
   std::optional<sim::Operation> operation_;  // sent by the worker for the calls that follow
   std::string image_;                        // of the module being sent
   std::size_t image_bytes_ = 0;              // its announced size
   std::size_t modules_ = 0, all_image_bytes_ = 0;
+  struct Row {
+    Call call;
+    std::uint64_t bytes = 0, step = 0, step_from = 0;  // from the row before
+  };
+  std::optional<Row> last_row_;               // if the latest call was a transfer
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start
   Report report_;                             // since start; gets the counters at stop

@@ -25,7 +25,7 @@ sim::ModuleId SimulatedGpu::load_module(std::string_view image) {
     of_module_[id] = std::exchange(of_code_, {});
     return id;
   } catch (const sim::ptx::ParseError& e) {
-    throw InvalidModule(fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what()));
+    throw InvalidModule(e.what());
   } catch (const sim::TooLarge& e) {
     throw InvalidModule(e.what());
   }

@@ -14,6 +14,8 @@ class SimulatedGpu final : public Gpu {
   // It runs PTX. Machine code sent before the PTX is refused, but tells how many registers the
   // kernels use; if known, that bounds launches and occupancy as on hardware.
   std::uint32_t architecture() const override { return 90; }
+  std::uint32_t multiprocessors() const override { return sim::kMultiprocessors; }
+  bool is_hardware() const override { return false; }
   void begin_phase(std::uint64_t shuffle_seed) override;
   PhaseTime end_phase() override { return {}; }
   void set_processor_deadline(std::uint64_t ns) override { device_.set_processor_deadline(ns); }

@@ -23,15 +23,18 @@ using CUevent = struct CUevent_st*;
 using CUmemGenericAllocationHandle = unsigned long long;
 
 inline constexpr CUresult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3,
-                          kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200,
-                          kInvalidContext = 201, kNoBinaryForGpu = 209, kInvalidPtx = 218,
-                          kUnsupportedPtxVersion = 222, kSharedObjectSymbolNotFound = 302,
-                          kSharedObjectInitFailed = 303, kInvalidHandle = 400, kNotFound = 500,
-                          kNotReady = 600, kIllegalAddress = 700, kLaunchOutOfResources = 701,
-                          kLaunchTimeout = 702, kAssert = 710, kHardwareStackError = 714,
-                          kIllegalInstruction = 715, kMisalignedAddress = 716,
-                          kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719,
-                          kCooperativeLaunchTooLarge = 720, kNotSupported = 801, kUnknown = 999;
+                          kDeinitialized = 4, kDevicesUnavailable = 46, kNoDevice = 100,
+                          kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201,
+                          kNoBinaryForGpu = 209, kEccUncorrectable = 214, kInvalidPtx = 218,
+                          kNvlinkUncorrectable = 220, kUnsupportedPtxVersion = 222,
+                          kSharedObjectSymbolNotFound = 302, kSharedObjectInitFailed = 303,
+                          kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
+                          kIllegalAddress = 700, kLaunchOutOfResources = 701, kLaunchTimeout = 702,
+                          kAssert = 710, kHardwareStackError = 714, kIllegalInstruction = 715,
+                          kMisalignedAddress = 716, kInvalidAddressSpace = 717, kInvalidPc = 718,
+                          kLaunchFailed = 719, kCooperativeLaunchTooLarge = 720,
+                          kNotSupported = 801, kSystemNotReady = 802, kInvalidClusterSize = 912,
+                          kUnknown = 999;
 
 // CUdevice_attribute.
 enum : int {
@@ -138,6 +141,7 @@ class DriverError : public std::runtime_error {
   X(primary_set_flags, cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned flags))               \
   X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                           \
   X(context_set_current, cuCtxSetCurrent, (CUcontext))                                          \
+  X(reset_persisting_l2, cuCtxResetPersistingL2Cache, (void))                                   \
   X(stream_create, cuStreamCreate, (CUstream*, unsigned flags))                                 \
   X(stream_synchronize, cuStreamSynchronize, (CUstream))                                        \
   X(stream_wait_value, cuStreamWaitValue32_v2,                                                  \

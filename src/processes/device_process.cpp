@@ -173,6 +173,9 @@ std::string DeviceProcess::how_it_ended() {
   } else if (exit && WEXITSTATUS(exit->status) == device::kOutOfTime) {
     out_of_time_ = true;
     text = name_ + " did not get done within the time of its phase";
+  } else if (exit && WEXITSTATUS(exit->status) == device::kGpuFailed) {
+    gpu_failed_ = true;
+    text = name_ + " lost its GPU";
   } else if (exit) {
     text = fmt::format("{} ended with status {}", name_, WEXITSTATUS(exit->status));
   }

@@ -55,6 +55,8 @@ class DeviceProcess {
   std::string how_it_ended();
   // Valid after how_it_ended(): the device ended itself because it ran out of time.
   bool out_of_time() const { return out_of_time_; }
+  // It lost its GPU, which is no submission's fault.
+  bool gpu_failed() const { return gpu_failed_; }
 
  private:
   // The device bounds its own processor time (wire/device.h). This limit is for machines on which
@@ -73,7 +75,7 @@ class DeviceProcess {
   Channel text_;
   sandbox::Process process_;
   std::vector<std::size_t> handles_;  // of the placed buffers
-  bool usable_ = true, out_of_time_ = false;
+  bool usable_ = true, out_of_time_ = false, gpu_failed_ = false;
 };
 
 }  // namespace assay::processes

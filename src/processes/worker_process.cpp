@@ -369,9 +369,8 @@ std::optional<Outcome> WorkerProcess::await_reply(double time_limit_s, const Spe
                         {memory_.watch_fd(), POLLIN, 0}};
     const double device_spent = device_seconds() - device_before;
     if (device_spent > kSimulationLimit) {
-      return ended(
-          {Verdict::time_limit,
-           fmt::format("its kernels took more than {:.0f} s to simulate", kSimulationLimit)});
+      return ended({Verdict::time_limit,
+                    fmt::format("its kernels took more than {:.0f} s", kSimulationLimit)});
     }
     const auto deadline =
         start + nanoseconds(time_limit_s - spent.called + device_spent + given_back);
@@ -461,6 +460,7 @@ Outcome WorkerProcess::died() {
 Outcome WorkerProcess::device_died() {
   device_lost_ = true;
   const std::string how = device_->how_it_ended();
+  if (device_->gpu_failed()) throw TransientFault(how);
   return ended({device_->out_of_time() ? Verdict::time_limit : Verdict::runtime_error, how});
 }
 

@@ -490,11 +490,14 @@ std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads
     return (value + unit - 1) / unit;
   };
   // A warp's registers lie in one sub-partition, and a block's warps are dealt to the
-  // sub-partitions in turn.
+  // sub-partitions in turn: see cudaOccMaxBlocksPerSMRegsLimit in the toolkit's cuda_occupancy.h. A
+  // launch needs room for as many warps in each sub-partition as in the fullest.
   const std::uint64_t of_warp =
       in_units(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit) * kRegisterUnit;
-  const std::uint64_t warps = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
-  return static_cast<std::uint32_t>(warps / in_units(in_units(threads, kWarpSize), kSubPartitions));
+  const std::uint64_t in_partition = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
+  const std::uint64_t warps = in_units(threads, kWarpSize);
+  if (in_units(warps, kSubPartitions) > in_partition) return 0;
+  return static_cast<std::uint32_t>(in_partition * kSubPartitions / warps);
 }
 
 LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,

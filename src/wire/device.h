@@ -69,6 +69,10 @@ constexpr double allowance_seconds(std::uint64_t instruction_limit) {
 }
 inline constexpr double kGraceSeconds = 10, kOrderSeconds = 60;
 inline constexpr int kOutOfTime = 75;
+// The status with which it exits if the GPU or its driver failed through nobody's fault.
+inline constexpr int kGpuFailed = 76;
+// Bytes around each output in the arena that hold canaries, for GPUs that do not check accesses.
+inline constexpr std::size_t kGuardBytes = 64;
 
 inline constexpr std::size_t kMaxBuffers = 64;
 inline constexpr std::int32_t kLoading = -1;
@@ -94,7 +98,8 @@ struct Report {
   CounterWords counters;
   // The runtime's copies and fills: bytes from host to device (launch parameters included), from
   // device to host, and moved within the device (a copy reads and writes); and the number of
-  // transfers. One between host and device counts once for every kWindowBytes.
+  // transfers. One between host and device counts once for every kWindowBytes, and the rows of a
+  // box count together.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
   std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
   std::uint64_t findings = 0;    // places with a finding
@@ -174,6 +179,9 @@ struct LaunchShape {
 struct Call {
   CallKind kind{};
   std::uint32_t id = 0, value = 0;
+  // Of a copy or fill: the n-th further row of a box whose first row has 0. The device's process
+  // believes it only of rows that lie at equal distances, as those of a box do.
+  std::uint32_t row = 0;
   std::uint64_t address = 0, from = 0, bytes = 0;
   std::uint64_t payload = 0;  // bytes in the window
   LaunchShape shape;
@@ -214,7 +222,8 @@ struct FindingWire {
 struct LinkPage {
   Call call;
   Answer answer;
-  std::uint32_t architecture = 0;  // Gpu::architecture(), set before the first call
+  // Of Gpu, set before the first call.
+  std::uint32_t architecture = 0, multiprocessors = 0, is_hardware = 0;
 };
 static_assert(sizeof(LinkPage) <= kWindowOffset);
 static_assert(std::is_trivially_copyable_v<LinkPage> && std::is_trivially_copyable_v<KernelWire> &&

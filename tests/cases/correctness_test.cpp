@@ -393,6 +393,14 @@ TEST_F(SimulatedTest, TimedCasesRunLikeOthersOnAFreshDevice) {
   EXPECT_EQ(*(run - 1), "load a");
 }
 
+// Only a real GPU measures its time.
+TEST_F(SimulatedTest, TimeOnAGpuCountsAgainstTheLimit) {
+  device("two", [](processes::DeviceReport& r) { r.seconds = 5.5; });
+  const CaseResult result = result_of(simulated(), "two");
+  EXPECT_EQ(result.verdict, Verdict::time_limit);
+  EXPECT_THAT(result.detail, HasSubstr("took 5.5 s on the GPU, more than the limit of 5 s"));
+}
+
 TEST_F(SimulatedTest, WhatNeedsAGpuEndsAllWhereNothingFailed) {
   device("two", [](processes::DeviceReport& r) { r.unsupported = "stacksave.u64"; });
   const auto results = simulated();

@@ -1,9 +1,12 @@
 // A real GPU as the device process serves it, tested with the driver that simulates one.
 #include "device/hardware_gpu.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "device/device_fixture.h"
 #include "gpu/double_fixture.h"
@@ -60,8 +63,11 @@ TEST_F(HardwareGpuTest, BuffersGoInAndOutputsComeBack) {
   EXPECT_EQ(f.control.changed, -1);
 }
 
-TEST_F(HardwareGpuTest, WorkersAreToldWhichCodeItRuns) {
-  EXPECT_EQ(start().page().architecture, 90u);
+TEST_F(HardwareGpuTest, WorkersAreToldWhatItIs) {
+  const LinkPage& page = start().page();
+  EXPECT_EQ(page.architecture, 90u);
+  EXPECT_EQ(page.multiprocessors, 132u);
+  EXPECT_EQ(page.is_hardware, 1u);
 }
 
 // The double charges 3 us per launch, and nothing for the harness's own work.
@@ -179,6 +185,25 @@ TEST_F(HardwareGpuTest, VariablesOfModulesAreMemory) {
   EXPECT_EQ(f.call(call, "no such").bytes, 0u);
 }
 
+TEST_F(HardwareGpuTest, VariablesOfModulesCountLikeBlocks) {
+  ServerFixture& f = start();
+  const auto live = [&] { return f.call(CallKind::memory).bytes; };
+  const auto module_of = [](std::uint64_t bytes) {
+    return fmt::format(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .b8 big[{}];\n",
+        bytes);
+  };
+  const std::uint64_t before = live();
+  f.load(module_of(1 << 20));
+  EXPECT_EQ(live(), before + (1 << 20));
+  EXPECT_EQ(f.stop().peak_bytes, 1u << 20);
+  EXPECT_EQ(f.call(CallKind::allocate, 0, kBytes - (1 << 20)).address, 0u);
+  f.start();
+  f.load(module_of(kBytes));
+  EXPECT_THAT(f.stop().invalid_ptx, HasSubstr("its variables take 67108864 bytes"));
+  EXPECT_EQ(live(), before + (1 << 20));
+}
+
 // As on hardware, the launch succeeds, and the fault shows when something waits for it.
 TEST_F(HardwareGpuTest, AFaultEndsTheGpuForGoodAndIsReported) {
   ServerFixture& f = start();
@@ -211,6 +236,39 @@ TEST_F(HardwareGpuTest, LaunchesThatCannotBeAreRefusedAtOnce) {
   f.call(call, put_params(f.output(), 1));
   EXPECT_EQ(status(f), sim::LaunchStatus::invalid_configuration);
   EXPECT_EQ(f.stop().findings, 0u) << "the program was told";
+}
+
+TEST_F(HardwareGpuTest, ALaunchThatTheDriverRefusesLeavesTheGpuAlive) {
+  ServerFixture& f = start();
+  const std::uint32_t put = f.kernel(f.load(), "put");
+  for (const auto& [code, told] : {std::pair{720, sim::LaunchStatus::too_large_cooperative},
+                                   {701, sim::LaunchStatus::too_many_registers},
+                                   {912, sim::LaunchStatus::invalid_configuration}}) {
+    ASSERT_EQ(gpu::set_faults(fmt::format("cuLaunchKernel:{}@1", code).c_str()), 0);
+    f.launch(put, put_params(f.output(), 1));
+    EXPECT_EQ(status(f), told) << code;
+    gpu::set_faults("");
+  }
+  f.launch(put, put_params(f.output(), 9));
+  ASSERT_EQ(f.call(CallKind::read, f.output(), 4).ok, 1u);
+  EXPECT_EQ(word(f.window()), 9u);
+  EXPECT_EQ(f.stop().findings, 0u);
+}
+
+TEST_F(HardwareGpuTest, AFaultOfTheGpuIsNoProgramsFault) {
+  for (const char* fault :
+       {"cuEventQuery:214@1", "cuModuleLoadDataEx:46@1", "cuLaunchKernel:802@1"}) {
+    ServerFixture& f = start();
+    ASSERT_EQ(gpu::set_faults(fault), 0);
+    EXPECT_THROW(
+        {
+          f.launch(f.kernel(f.load(), "put"), put_params(f.output(), 1));
+          f.stop();
+        },
+        GpuFault)
+        << fault;
+    gpu::reset_double();
+  }
 }
 
 TEST_F(HardwareGpuTest, LaunchesInClusters) {

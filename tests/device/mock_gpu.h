@@ -13,6 +13,8 @@ class MockGpu : public Gpu {
   using By = const sim::Operation*;
 
   MOCK_METHOD(std::uint32_t, architecture, (), (const, override));
+  MOCK_METHOD(std::uint32_t, multiprocessors, (), (const, override));
+  MOCK_METHOD(bool, is_hardware, (), (const, override));
   MOCK_METHOD(void, begin_phase, (std::uint64_t), (override));
   MOCK_METHOD(PhaseTime, end_phase, (), (override));
   MOCK_METHOD(void, set_processor_deadline, (std::uint64_t), (override));

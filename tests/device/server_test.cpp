@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <stdexcept>
 
 #include "assay/random.h"
 #include "device/device_fixture.h"
@@ -50,6 +52,13 @@ TEST(DeviceServer, BuffersGoInAndOutputsComeBack) {
   EXPECT_EQ(word(f.arena() + 512), 0x09090909u) << "what stands before the output comes along";
   EXPECT_EQ(word(f.arena() + 508), 0u);
   EXPECT_EQ(f.control.changed, -1);
+}
+
+TEST(DeviceServer, WorkersAreToldWhatTheGpuIs) {
+  EXPECT_EQ(ServerFixture().page().is_hardware, 0u) << "it takes machine code, and is none";
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  ON_CALL(*gpu, multiprocessors).WillByDefault(Return(114));
+  EXPECT_EQ(ServerFixture(std::move(gpu)).page().multiprocessors, 114u);
 }
 
 // Copied from memory that was never written: reported when the output is collected.
@@ -131,6 +140,34 @@ TEST(DeviceServer, TheReportCountsOnePhase) {
   f.start(1);
   f.stop();
   EXPECT_EQ(f.counters().launches, 0u);
+}
+
+TEST(DeviceServer, TheRowsOfABoxAreOneTransferAndWhatOnlyClaimsToBeIsNot) {
+  ServerFixture f;
+  f.place();
+  const auto transfers = [&](const std::vector<std::pair<std::uint32_t, std::uint64_t>>& rows,
+                             bool launches = false) {
+    f.start();
+    const auto put = launches ? f.kernel(f.load(), "put") : sim::KernelId{};
+    const std::uint64_t block = f.call(CallKind::allocate, 0, 64).address;
+    for (const auto& [row, offset] : rows) {
+      Call call;
+      call.kind = CallKind::fill;
+      call.row = row;
+      call.address = block + offset;
+      call.bytes = 4;
+      f.call(call);
+      if (launches) f.launch(put, put_params(f.output(), 1));
+    }
+    return f.stop().transfers;
+  };
+  EXPECT_EQ(transfers({{0, 0}, {1, 8}, {2, 16}}), 1u);
+  EXPECT_EQ(transfers({{0, 0}, {1, 8}, {2, 16}, {0, 0}, {1, 8}}), 2u);
+  EXPECT_EQ(transfers({{0, 0}, {0, 8}, {0, 16}}), 3u);
+  EXPECT_EQ(transfers({{0, 0}, {1, 8}, {2, 12}}), 2u) << "at another distance";
+  EXPECT_EQ(transfers({{0, 0}, {2, 8}, {3, 16}}), 3u) << "not the next";
+  EXPECT_EQ(transfers({{0, 0}, {1, 0}, {2, 0}}), 3u) << "the same place";
+  EXPECT_EQ(transfers({{0, 0}, {1, 8}, {2, 16}}, true), 3u) << "with launches in between";
 }
 
 TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {
@@ -263,6 +300,77 @@ TEST(DeviceServer, WaitingIsNotTheWorkOfAPhase) {
   f.server().waited(1000);
   f.server().waited(7);
   EXPECT_EQ(deadline, before + 1007);
+}
+
+// It must not be taken for something that the GPU lacks.
+TEST(DeviceServer, WorkThatNeverEndsEndsTheProcess) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  ON_CALL(*gpu, launch).WillByDefault([](auto, auto&, auto, auto) -> sim::LaunchResult {
+    throw NeverEnds{"kernels did not end"};
+  });
+  ON_CALL(*gpu, load_module).WillByDefault([](auto) -> sim::ModuleId { throw GpuFault{"lost"}; });
+  ServerFixture f(std::move(gpu));
+  f.start();
+  EXPECT_THROW(f.launch(f.kernel(0, "k"), ""), NeverEnds);
+  EXPECT_THROW(f.load(), GpuFault);
+}
+
+TEST(DeviceServer, WhatADriverRefusesIsNothingThatAGpuLacks) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  const auto refuse = [] { throw std::runtime_error("loading a module: out of memory"); };
+  ON_CALL(*gpu, load_module).WillByDefault([&](auto) {
+    refuse();
+    return sim::ModuleId{};
+  });
+  ON_CALL(*gpu, launch).WillByDefault([&](auto, auto&, auto, auto) {
+    refuse();
+    return sim::LaunchResult{};
+  });
+  ServerFixture f(std::move(gpu));
+  f.start();
+  f.load();
+  EXPECT_STREQ(f.stop().unsupported, "");
+  EXPECT_THAT(f.stop().first_finding, HasSubstr("out of memory"));
+  f.start();
+  f.launch(f.kernel(0, "k"), "");
+  EXPECT_EQ(f.launched().unsupported, 0u);
+  EXPECT_GT(f.stop().findings, 0u);
+}
+
+// A simulated GPU finds accesses outside a block by itself.
+TEST(DeviceServer, OnHardwareCanariesLieAroundOutputs) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  constexpr std::uint64_t kBlock = 1 << 20;
+  ON_CALL(*gpu, is_hardware).WillByDefault(Return(true));
+  std::map<std::uint64_t, std::uint64_t> allocated, written;
+  ON_CALL(*gpu, allocate).WillByDefault([&](std::uint64_t bytes) {
+    const std::uint64_t address = kBlock * (allocated.size() + 1);
+    allocated[address] = bytes;
+    return address;
+  });
+  ON_CALL(*gpu, write).WillByDefault([&](std::uint64_t to, std::span<const std::byte> from, auto) {
+    written[to] = from.size();
+    return true;
+  });
+  std::uint64_t read_at = 0, read_bytes = 0;
+  ON_CALL(*gpu, read)
+      .WillByDefault([&](std::span<std::byte> to, std::uint64_t from, bool strictly, auto) {
+        if (strictly) read_at = from, read_bytes = to.size();
+        return true;
+      });
+  ServerFixture f(std::move(gpu));
+  f.place();
+  EXPECT_EQ(f.output() % 512, 4u);
+  EXPECT_EQ(written[f.input()], 16u);
+  EXPECT_EQ(written[f.output() - kGuardBytes], 16 + 2 * kGuardBytes);
+  EXPECT_GE(f.output() - kGuardBytes, 2 * kBlock);
+  EXPECT_LE(f.output() + 16 + kGuardBytes, 2 * kBlock + allocated[2 * kBlock]);
+  f.start();
+  f.stop();
+  f.order(Order::collect);
+  EXPECT_EQ(read_at, f.output() - kGuardBytes);
+  EXPECT_EQ(read_bytes, 16 + 2 * kGuardBytes);
+  EXPECT_EQ(f.call(CallKind::free, 2 * kBlock).ok, 0u) << "the case's";
 }
 
 TEST(DeviceServer, SaysWhatTheSimulatorLacks) {

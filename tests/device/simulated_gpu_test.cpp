@@ -41,6 +41,8 @@ TEST_F(SimulatedGpuTest, RegistersOfTheMachineCodeBoundBlocks) {
   EXPECT_EQ(gpu_.resident_blocks(kernel, 640, 0), 1u) << "20 warps of 11 units of 256";
   EXPECT_EQ(gpu_.resident_blocks(kernel, 641, 0), 0u);
   EXPECT_EQ(gpu_.resident_blocks(kernel, 128, 0), 5u);
+  EXPECT_EQ(gpu_.resident_blocks(kernel, 32, 0), 20u);
+  EXPECT_EQ(gpu_.resident_blocks(kernel, 160, 0), 4u) << "of 5 warps each";
   EXPECT_EQ(launch(kernel, 1024), LaunchStatus::too_many_registers);
   EXPECT_EQ(launch(kernel, 640), LaunchStatus::ok);
   EXPECT_EQ(launch(kernel, 2048), LaunchStatus::invalid_configuration) << "whatever it takes";

@@ -1,6 +1,7 @@
 // cp.async: copies from global to shared memory that are invisible until the thread has waited for
 // them (PTX ISA, section 9.7.9.25.3). A copy reads its source when issued and writes when waited
 // for. A read of the destination in between finds the old contents, which are undefined or a race.
+// Hardware may write at once, so for the race check the copy writes when it is issued, too.
 #pragma once
 
 #include <array>

@@ -56,6 +56,7 @@ struct Frame {
   std::uint32_t return_block = 0;  // where the parent continues
   std::uint32_t depth = 0;
   std::uint32_t lanes = 0;        // that have neither returned nor exited; 0: the frame is free
+  std::uint32_t entered = 0;      // all that have been in it since it was last free
   std::uint32_t local_base = 0;   // in the local memory of a lane
   std::uint64_t saved_bytes = 0;  // registers of the frames below, per lane
   AlignedBuffer regs;

@@ -6,7 +6,8 @@
 // wait is seen. One that an mbarrier counts reads when it is issued, and writes once somebody polls
 // the mbarrier. One from shared to global memory reads and writes when a wait for its group begins,
 // with .read or without, or when the block ends. For the race check the thread that issued the copy
-// makes both accesses, at these times. A write to the memory of another block is checked when it is
+// makes both accesses, at these times; hardware may write at once, so a write to shared memory counts
+// there when it is issued, too. A write to the memory of another block is checked when it is
 // issued, and what it races with is not looked for: the mbarrier that counts it lies there too, and
 // orders the blocks by other means than the cluster's barrier.
 #pragma once

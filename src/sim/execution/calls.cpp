@@ -25,6 +25,18 @@ void copy_rows(std::byte* to, const std::byte* from, std::uint32_t words, std::u
   }
 }
 
+// The frame in which other lanes are executing this very call. Lanes that reach the call one after
+// the other must meet in the callee, where they may wait for each other. A lane that has been in a
+// frame gets another, since its registers there may hold undefined bits.
+Frame* frame_to_join(WarpRun& w, const Frame& parent, const Instr& call, const Code& code,
+                     std::uint32_t lanes) {
+  const auto found = std::ranges::find_if(w.frames, [&](const auto& f) {
+    return f->lanes != 0 && f->parent == &parent && f->call == &call && f->code == &code &&
+           (f->entered & lanes) == 0;
+  });
+  return found == w.frames.end() ? nullptr : found->get();
+}
+
 Frame& frame_for(WarpRun& w, const Code& code) {
   const auto known = std::find_if(w.free_frames.rbegin(), w.free_frames.rend(),
                                   [&](const Frame* f) { return f->code == &code; });
@@ -108,12 +120,17 @@ void call_function(WarpRun& w, Fragment& f, const Instr& in) {
          fmt::format("calls {} with other parameters than it has", callee->name));
   }
   Frame* parent = f.frame;
-  Frame& frame = frame_for(w, *callee);
-  frame.parent = parent;
-  frame.call = &in;
-  frame.return_block = f.block + 1;
-  frame.depth = parent->depth + 1;
-  frame.lanes = f.mask;
+  Frame* const joined = frame_to_join(w, *parent, in, *callee, f.mask);
+  Frame& frame = joined != nullptr ? *joined : frame_for(w, *callee);
+  if (joined == nullptr) {
+    frame.parent = parent;
+    frame.call = &in;
+    frame.return_block = f.block + 1;
+    frame.depth = parent->depth + 1;
+    frame.lanes = frame.entered = 0;
+  }
+  frame.lanes |= f.mask;
+  frame.entered |= f.mask;
   push_local(w, frame, f.mask);
   for (std::size_t i = 0; i < callee->parameters.size(); ++i) {
     const ParamRows& p = callee->parameters[i];
@@ -123,7 +140,7 @@ void call_function(WarpRun& w, Fragment& f, const Instr& in) {
               p.words, f.mask);
   }
   w.enter_frame(&frame);
-  fill_specials(w, *callee);
+  fill_specials(w, *callee, joined == nullptr ? ~0u : f.mask);
   f.frame = &frame;
   f.block = 0;
 }

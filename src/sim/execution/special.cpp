@@ -128,6 +128,13 @@ void fill(Lanes& lanes, F&& value) {
   for (unsigned l = 0; l < kLanes; ++l) lanes.v[l] = value(l);
 }
 
+template <class Lanes>
+void clear(Lanes& row, std::uint32_t lanes) {
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if ((lanes >> l & 1u) != 0) row.v[l] = 0;
+  }
+}
+
 void fill_other(WarpRun& w, std::uint32_t offset, Special s) {
   if (s >= Special::lanemask_eq && s <= Special::lanemask_gt) {
     fill(w.r32(offset), [&](unsigned l) { return lane_mask(s, l); });
@@ -176,7 +183,7 @@ void fill_constants(const Code& code, std::byte* regs, std::uint32_t* preds) {
   }
 }
 
-void fill_specials(WarpRun& w, const Code& code) {
+void fill_specials(WarpRun& w, const Code& code, std::uint32_t lanes) {
   const Dim3& size = w.block->grid->config.block;
   const std::uint32_t first = w.index * kWarpSize;
   // Each row of threads is some whole warps, or there is one row: 32 divisions less.
@@ -201,9 +208,9 @@ void fill_specials(WarpRun& w, const Code& code) {
       case Kind::local_address:
         fill(w.r64(s.offset), [&](unsigned) { return w.frame->local_base + s.value; });
         break;
-      case Kind::undefined32: fill(w.r32(s.offset), [](unsigned) { return 0u; }); break;
-      case Kind::undefined64: fill(w.r64(s.offset), [](unsigned) { return 0u; }); break;
-      case Kind::undefined_predicate: w.preds[s.offset] = 0; break;
+      case Kind::undefined32: clear(w.r32(s.offset), lanes); break;
+      case Kind::undefined64: clear(w.r64(s.offset), lanes); break;
+      case Kind::undefined_predicate: w.preds[s.offset] &= ~lanes; break;
       case Kind::predicate:
       case Kind::value32:
       case Kind::value64:

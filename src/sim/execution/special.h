@@ -60,8 +60,9 @@ std::optional<SlotInit> special_register(std::string_view name);
 bool is_wide(const SlotInit&);         // a Lanes64
 bool is_clock(std::string_view name);  // read again each time
 
-// Fills the slots of the warp's current frame that differ between warps or blocks.
-void fill_specials(WarpRun&, const Code&);
+// Fills the slots of the warp's current frame that differ between warps or blocks. Registers that
+// the program never writes are filled for `lanes` alone.
+void fill_specials(WarpRun&, const Code&, std::uint32_t lanes = ~0u);
 // Fills those that never change, once per frame.
 void fill_constants(const Code&, std::byte* regs, std::uint32_t* preds);
 

@@ -389,6 +389,25 @@ void BlockChecker::shared_again(const WarpAccess& a) {
   state_->check_shared_load(a, find_pattern(a));
 }
 
+// What is out of bounds or misaligned is found when the store is made.
+void BlockChecker::shared_store_ahead(const WarpAccess& a) {
+  State& s = *state_;
+  if (!s.shared_races) return;
+  for (std::uint32_t rest = a.mask; rest != 0; rest &= rest - 1) {
+    const std::uint64_t at = a.address[std::countr_zero(rest)];
+    if (at % kBankBytes != 0 || at > s.shared_bytes || a.bytes > s.shared_bytes - at) return;
+  }
+  s.report_races(a, a.lane < kLanes ? s.shared_races->range(a)
+                                    : s.shared_races->access(a, find_pattern(a), nullptr));
+}
+
+void BlockChecker::shared_store_ahead(const RangeAccess& r) {
+  std::array<std::uint64_t, kLanes> address{};
+  address[r.lane] = r.address;
+  shared_store_ahead(WarpAccess{r.kind, static_cast<std::uint32_t>(r.bytes), 1u << r.lane,
+                                address.data(), r.value, r.pc, r.warp, r.lane});
+}
+
 bool BlockChecker::shared_of(BlockChecker& owner, const WarpAccess& a) {
   State &s = *state_, &o = *owner.state_;
   const LanePattern p = find_pattern(a);

@@ -162,6 +162,11 @@ class BlockChecker {
   bool shared_uncounted(const WarpAccess&);
   // and the race check alone, for hardware that may read once more.
   void shared_again(const WarpAccess&);
+  // A store that hardware may make from now on, because a copy has been started. For the race check
+  // it is made now, and again when the simulator makes it, counts it and checks the rest. The copies
+  // of a warp's lanes, or a range.
+  void shared_store_ahead(const WarpAccess&);
+  void shared_store_ahead(const RangeAccess&);
   // Likewise for ranges. Those in global memory count as accesses of whole warps, and a race names
   // any thread of the warp; those in shared memory have no bank conflicts.
   bool global_range(const RangeAccess&);

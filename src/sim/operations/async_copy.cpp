@@ -82,6 +82,9 @@ void copy_async(Warp& warp, const Instr& in) {
   // No register holds the data; if only some bytes are copied, the others are zero.
   w.seen_undefined = 0;
   w.block_end = block_end;
+  w.block->checker.shared_store_ahead(WarpAccess{AccessKind::store, copy.bytes, copy.mask,
+                                                 copy.to.data(), copy.data.data(), copy.pc,
+                                                 w.index});
   w.async.issue(copy);
 }
 

@@ -58,6 +58,10 @@ BlockRun& target_of(WarpRun& w, std::uint32_t lane, std::uint64_t& to, std::uint
 
 void issue(BlockRun& by, BlockRun& to, const BulkCopy& copy, std::uint64_t object,
            BulkCopies::Contents contents) {
+  if (&by == &to && copy.reduction.update == nullptr) {
+    by.checker.shared_store_ahead(RangeAccess{AccessKind::store, copy.to, copy.bytes,
+                                              contents.data.data(), copy.pc, copy.warp, copy.lane});
+  }
   to.bulk.load(by, to, copy, object, std::move(contents));
   if (to.bulk.full()) land_bulk_copies(to, object);
 }

@@ -9,6 +9,10 @@
 namespace assay::sim::cuda {
 namespace {
 
+cudaDeviceProp properties_of(DeviceLink& device) {
+  return device_properties(device.memory().capacity, device.multiprocessors());
+}
+
 constexpr int kVersion = 13000;
 constexpr unsigned kDeviceFlags = 0xff, kScheduleFlags = 0x7, kMapHost = 0x8;
 constexpr char kPciBusId[] = "0000:01:00.0";
@@ -113,7 +117,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call([&](Runtime& runtime) {
     if (properties == nullptr) return cudaErrorInvalidValue;
     if (device != 0) return cudaErrorInvalidDevice;
-    *properties = device_properties(runtime.device().memory().capacity);
+    *properties = properties_of(runtime.device());
     return cudaSuccess;
   });
 }
@@ -121,8 +125,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return call([&](Runtime& runtime) {
     if (device != 0) return cudaErrorInvalidDevice;
-    const auto found =
-        device_attribute(device_properties(runtime.device().memory().capacity), attribute);
+    const auto found = device_attribute(properties_of(runtime.device()), attribute);
     if (value == nullptr || !found) return cudaErrorInvalidValue;
     *value = *found;
     return cudaSuccess;

@@ -52,7 +52,8 @@ cudaError_t apply(Runtime& runtime, const cudaLaunchAttribute& attribute, Launch
     case cudaLaunchAttributeClusterDimension:
       config.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
       return cudaSuccess;
-    case cudaLaunchAttributePreferredClusterDimension:  // a hint; clusters have the other size
+    case cudaLaunchAttributePreferredClusterDimension:
+      return cudaSuccess;  // a hint; clusters have the other size
     case cudaLaunchAttributeProgrammaticEvent:
     case cudaLaunchAttributeLaunchCompletionEvent:
       return runtime.unsupported("launches that record an event");

@@ -17,7 +17,7 @@ cudaError_t allocate_array(cudaArray_t* handle, const cudaChannelFormatDesc* cha
                            const cudaExtent& extent, unsigned flags) {
   return call([&](Runtime& runtime) {
     if (handle == nullptr || channels == nullptr) return cudaErrorInvalidValue;
-    if (runtime.device().architecture() != 0) return runtime.unsupported("arrays on a GPU");
+    if (runtime.device().is_hardware()) return runtime.unsupported("arrays on a GPU");
     if ((flags & ~kSurfaces) != 0)
       return runtime.unsupported("arrays with layers, of cubes, for gathers or sparse");
     cudaArray array;
@@ -209,7 +209,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* handle, const cudaResou
   return call([&](Runtime& runtime) {
     if (handle == nullptr || resource == nullptr || texture == nullptr)
       return cudaErrorInvalidValue;
-    if (runtime.device().architecture() != 0) return runtime.unsupported("textures on a GPU");
+    if (runtime.device().is_hardware()) return runtime.unsupported("textures on a GPU");
     if (view != nullptr) return runtime.unsupported("a resource view of a texture");
     const TextureObject object{*resource, *texture};
     TextureDescriptor descriptor;

@@ -58,6 +58,8 @@ class DeviceLink {
 
   // The architecture of binary code that it runs besides PTX: 90 for sm_90; 0 if none.
   virtual std::uint32_t architecture() const { return 0; }
+  virtual std::uint32_t multiprocessors() const { return kMultiprocessors; }
+  virtual bool is_hardware() const { return false; }
   // PTX, or such code.
   virtual ModuleReply load_module(std::string_view image) = 0;
   // The PTX of modules that use one another's functions and variables (nvcc -rdc=true), as one.
@@ -86,6 +88,8 @@ class DeviceLink {
   virtual bool peek(std::span<std::byte> to, std::uint64_t from) = 0;
   virtual bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
   virtual bool fill(std::uint64_t to, std::byte value, std::uint64_t bytes) = 0;
+  // The next of these is the n-th further row of a box whose first row has 0: they are one transfer.
+  virtual void set_row(std::uint32_t) {}
   // The live allocation that contains an address, {0, 0} if none.
   virtual VariableInfo allocation(std::uint64_t address) = 0;
   virtual MemoryInfo memory() = 0;

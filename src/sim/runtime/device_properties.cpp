@@ -98,7 +98,7 @@ bool exists(std::uint32_t number) {
 
 }  // namespace
 
-cudaDeviceProp device_properties(std::uint64_t memory_bytes) {
+cudaDeviceProp device_properties(std::uint64_t memory_bytes, std::uint32_t multiprocessors) {
   cudaDeviceProp p{};
   std::memcpy(p.name, kName, sizeof kName);
   std::memcpy(p.uuid.bytes, "assay-simulator", 16);
@@ -116,7 +116,7 @@ cudaDeviceProp device_properties(std::uint64_t memory_bytes) {
   p.textureAlignment = 512;
   p.texturePitchAlignment = 32;
   p.surfaceAlignment = 512;
-  p.multiProcessorCount = kMultiprocessors;
+  p.multiProcessorCount = static_cast<int>(multiprocessors);
   p.canMapHostMemory = 1;
   p.concurrentKernels = 1;
   p.pciBusID = 1;

@@ -23,8 +23,7 @@ ModuleReply reply_of(const std::function<ModuleId()>& load) {
   try {
     return {ModuleReply::Status::ok, {}, load()};
   } catch (const ptx::ParseError& e) {
-    return {ModuleReply::Status::invalid_ptx,
-            fmt::format("PTX line {}, column {}: {}", e.line, e.column, e.what()), 0};
+    return {ModuleReply::Status::invalid_ptx, e.what(), 0};
   } catch (const std::exception& e) {
     return {ModuleReply::Status::unsupported, e.what(), 0};
   }

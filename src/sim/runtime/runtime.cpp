@@ -410,6 +410,8 @@ cudaError_t Runtime::copy(const CopyCall& call, void* to, const void* from, std:
   return done ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+void Runtime::set_row(std::uint32_t n) { device_->set_row(n); }
+
 void Runtime::free_everything() {
   for (const std::uint64_t address : allocations_) device_->free(address);
   allocations_.clear();
@@ -649,9 +651,9 @@ cudaError_t Runtime::check_configuration(const Kernel& kernel, const LaunchConfi
   if (!kernel.allows(grid, cluster_of(info, config))) return cudaErrorInvalidClusterSize;
   if (config.cooperative) {
     const std::uint64_t resident =
-        std::uint64_t{kMultiprocessors} * resident_blocks(kernel,
-                                                          static_cast<std::uint32_t>(block.count()),
-                                                          config.dynamic_shared_bytes);
+        std::uint64_t{device_->multiprocessors()} *
+        resident_blocks(kernel, static_cast<std::uint32_t>(block.count()),
+                        config.dynamic_shared_bytes);
     if (grid.count() > resident) return cudaErrorCooperativeLaunchTooLarge;
   }
   return cudaSuccess;

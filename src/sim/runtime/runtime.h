@@ -165,6 +165,7 @@ class Runtime {
   };
   void begin_copy(const CopyCall&, const void* to, const void* from);
   cudaError_t copy(const CopyCall&, void* to, const void* from, std::size_t bytes);
+  void set_row(std::uint32_t n);                                               // see DeviceLink
   std::map<std::uintptr_t, std::size_t>& pinned() { return pinned_; }          // cudaHostAlloc
   std::map<std::uintptr_t, std::size_t>& registered() { return registered_; }  // cudaHostRegister
   std::map<std::uintptr_t, unsigned>& host_flags() { return host_flags_; }

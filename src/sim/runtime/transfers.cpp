@@ -21,14 +21,16 @@ std::uint64_t work_of(const cudaExtent& box) { return box.width * box.height * b
 
 // Runs `body(y, z)` for each row, until one call fails.
 template <class Body>
-cudaError_t each_row(const cudaExtent& box, Body&& body) {
-  for (std::size_t z = 0; z < box.depth; ++z) {
-    for (std::size_t y = 0; y < box.height; ++y) {
-      const cudaError_t error = body(y, z);
-      if (error != cudaSuccess) return error;
+cudaError_t each_row(Runtime& runtime, const cudaExtent& box, Body&& body) {
+  cudaError_t error = cudaSuccess;
+  for (std::size_t z = 0; z < box.depth && error == cudaSuccess; ++z) {
+    for (std::size_t y = 0; y < box.height && error == cudaSuccess; ++y) {
+      runtime.set_row(static_cast<std::uint32_t>(y));
+      error = body(y, z);
     }
   }
-  return cudaSuccess;
+  runtime.set_row(0);
+  return error;
 }
 
 // Whether the work became a node or is not allowed; `error` then says what to return.
@@ -122,7 +124,7 @@ cudaError_t copy_box(Runtime& runtime, const Runtime::CopyCall& call, const Copy
   if (cudaError_t error{}; is_captured(runtime, call, !call.async, work, error)) return error;
   runtime.advance(work_of(box));
   runtime.begin_copy(call, to.begin, from.begin);
-  const cudaError_t error = each_row(box, [&](std::size_t y, std::size_t z) {
+  const cudaError_t error = each_row(runtime, box, [&](std::size_t y, std::size_t z) {
     return runtime.copy(call, work.to.row(y, z), work.from.row(y, z), work.box.width);
   });
   if (!call.async) runtime.fetch_managed();
@@ -136,7 +138,7 @@ cudaError_t fill_box(Runtime& runtime, const Runtime::CopyCall& call, const Fill
   if (is_empty(box)) return cudaSuccess;
   if (box.width > to.row_pitch && box.height * box.depth > 1) return cudaErrorInvalidValue;
   runtime.advance(work_of(box));
-  return each_row(box, [&](std::size_t y, std::size_t z) {
+  return each_row(runtime, box, [&](std::size_t y, std::size_t z) {
     char* const row = work.to.row(y, z);
     if (!is_device(row)) return cudaErrorInvalidValue;
     const bool done = runtime.device().fill(reinterpret_cast<std::uintptr_t>(row),

@@ -217,6 +217,35 @@ TEST_F(BarrierTest, ReadingBeforeTheCopyIsWaitedFor) {
   ASSERT_FALSE(device.take_findings().empty());
 }
 
+// Two buffers in turn: a copy is started into the one that other warps may still read.
+TEST_F(BarrierTest, ACopyIntoWhatOthersStillReadIsARace) {
+  const auto findings = [&](const char* before, const char* after) {
+    load_kernel(joined({kCopies, R"(
+  mov.u32 %r4, %r2;
+  cp.async.cg.shared.global [%r2], [%rd1], 16;
+  cp.async.wait_all;
+  bar.sync 0;
+  sub.u32 %r4, %r2, 512;
+  setp.lt.u32 %p1, %t, 32;
+  @%p1 add.u32 %r4, %r2, 512;
+  ld.shared.u32 %r5, [%r4];
+)",
+                        before, R"(
+  cp.async.cg.shared.global [%r2], [%rd1], 16;
+)",
+                        after, R"(
+  cp.async.wait_all;
+  st.global.u32 [%out], %r5;)"}));
+    const std::uint64_t out = upload(std::vector<std::uint32_t>(256));
+    const LaunchResult r = launch(shape(1, 64), "k", out, upload(std::vector<std::uint32_t>(256)));
+    return kinds(r);
+  };
+  EXPECT_THAT(findings("bar.sync 0;", ""), ::testing::IsEmpty());
+  const std::vector<FindingKind> found = findings("", "bar.sync 0;");
+  EXPECT_FALSE(found.empty());
+  EXPECT_THAT(found, ::testing::Each(FindingKind::shared_race));
+}
+
 TEST_F(BarrierTest, CopiesOutOfBounds) {
   load_kernel(std::string(kCopies) + R"(
   cp.async.cg.shared.global [%r2], [%base+4096], 16;

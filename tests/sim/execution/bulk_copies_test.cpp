@@ -102,6 +102,23 @@ TEST_F(BulkCopyTest, AReadThatDoesNotWaitIsARace) {
   EXPECT_THAT(r.findings[0].describe(), HasSubstr("no barrier lies between"));
 }
 
+// The thread that fetches waits for the readers, but only after it has started the copy.
+TEST_F(BulkCopyTest, ACopyIntoWhatOthersStillReadIsARace) {
+  const auto kinds_of = [&](const char* before, const char* after) {
+    load_kernel(joined({kBegin, R"(
+  st.shared.u32 [%r2], %t;
+  bar.sync 0;
+  setp.ge.u32 %p3, %t, 32;
+  @%p3 ld.shared.u32 %r4, [%r2];
+)",
+                        before, kFetch, after, kWait}));
+    const std::uint64_t out = upload(numbers(64));
+    return kinds(launch(shape(1, 64), "k", out, out));
+  };
+  EXPECT_THAT(kinds_of("bar.sync 0;\n", ""), IsEmpty());
+  EXPECT_THAT(kinds_of("", "bar.sync 0;\n"), ElementsAre(FindingKind::shared_race));
+}
+
 TEST_F(BulkCopyTest, FetchesWithoutEnd) {
   load_kernel(joined({kBegin, R"(
   mov.u32 %r4, 0;

@@ -1,4 +1,6 @@
 // Calls of functions, direct and through pointers; recursion; printf, assertions and traps.
+#include <fmt/format.h>
+
 #include "sim/device/device_fixture.h"
 
 namespace assay::sim {
@@ -99,6 +101,43 @@ yes:
               const std::uint32_t value = l % 2 == 0 ? 20 : l > 10 ? 30 : 40;
               return (l < 24 ? value : 9) + 1000;
             }));
+}
+
+// Half of the lanes come later, and the first wait for them in the callee.
+constexpr const char* kMeeting = R"(
+.func (.param .b32 r) meet(.param .b32 a) {
+  .reg .b32 %r<4>;
+  .local .align 4 .b8 mine[4];
+  .reg .b64 %rd<2>;
+  mov.u64 %rd1, mine;
+  ld.param.u32 %r1, [a];
+  st.local.u32 [%rd1], %r1;
+  shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1;
+  ld.local.u32 %r1, [%rd1];
+  add.u32 %r2, %r2, %r1;
+  st.param.b32 [r], %r2;
+  ret;
+}
+)";
+
+TEST_F(Call, LanesThatComeOneAfterTheOtherMeetInTheCallee) {
+  load_kernel(R"(
+  setp.lt.u32 %p1, %t, 16;
+  mov.u32 %r1, %t;
+  @!%p1 bra later;
+again:
+  { .param .b32 a; .param .b32 r;
+  st.param.b32 [a], %r1;
+  call (r), meet, (a);
+  ld.param.b32 %r2, [r]; }
+  st.global.u32 [%out], %r2;
+  bra end;
+later:
+  add.u32 %r1, %r1, 1000;
+  bra again;
+end:)",
+              kMeeting);
+  EXPECT_EQ(run(), std::vector<std::uint32_t>(32, 31 + 1000));
 }
 
 constexpr const char* kFactorial = R"(
@@ -252,9 +291,10 @@ TEST_F(Call, PrintfInOrderOfBlocksAndLimited) {
     options.max_output_bytes = 11;
     options.shuffle_seed = 5;
     Device other(options);
-    const ModuleId m = other.load_module(
-        ".version 9.0\n.target sm_90\n.address_size 64\n" + before +
-        ".visible .entry k() {\n .reg .b64 %rd<9>; .reg .b32 %r<9>;\n" + body + "\n ret;\n}\n");
+    const ModuleId m = other.load_module(fmt::format(
+        ".version 9.0\n.target sm_90\n.address_size 64\n{}"
+        ".visible .entry k() {{\n .reg .b64 %rd<9>; .reg .b32 %r<9>;\n{}\n ret;\n}}\n",
+        before, body));
     EXPECT_EQ(other.launch(other.kernel(m, "k"), shape(12, 1), {}).output, "0 1 2 3 4 5");
   }
 }

@@ -152,4 +152,8 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   });
 }
 
+CUresult cuCtxResetPersistingL2Cache(void) {
+  return call(__func__, Needs::context, [](SimulatedGpu&) { return kSuccess; });
+}
+
 }  // namespace assay::gpu

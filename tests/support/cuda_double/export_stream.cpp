@@ -1,4 +1,6 @@
-// Streams and events. Work is done when its call returns, so nothing ever waits.
+// Streams and events. Work is done when its call returns; events behind a hold say that it is not.
+#include <bit>
+
 #include "support/cuda_double/call.h"
 
 namespace assay::gpu {
@@ -34,19 +36,22 @@ CUresult cuStreamSynchronize(CUstream stream) {
   });
 }
 
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, std::uint32_t,
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, std::uint32_t value,
                                 unsigned flags) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
     if (!gpu.has_stream(stream)) return kInvalidHandle;
     if ((flags & ~(kWaitValueConditions | kWaitValueFlush)) != 0) return kInvalidValue;
-    return waits_for_memory(gpu, address) ? kSuccess : kInvalidValue;
+    if (!waits_for_memory(gpu, address)) return kInvalidValue;
+    if (stream != nullptr && gpu.host.contains({address, sizeof value}))
+      stream->hold = {std::bit_cast<std::uint32_t*>(address), value};
+    return kSuccess;
   });
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
     if (event == nullptr || (flags & ~kEventFlags) != 0) return kInvalidValue;
-    *event = gpu.events.add({.timed = (flags & kEventDisableTiming) == 0});
+    *event = gpu.events.add({.timed = (flags & kEventDisableTiming) == 0, .hold = {}});
     return kSuccess;
   });
 }
@@ -56,14 +61,17 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (!gpu.events.has(event) || !gpu.has_stream(stream)) return kInvalidHandle;
     event->recorded = true;
     event->seconds = gpu.seconds;
+    event->hold = stream != nullptr ? stream->hold : Hold{};
     return kSuccess;
   });
 }
 
 // An event that was never recorded counts as complete, as with the driver.
 CUresult cuEventQuery(CUevent event) {
-  return call(__func__, Needs::context,
-              [&](SimulatedGpu& gpu) { return gpu.events.has(event) ? kSuccess : kInvalidHandle; });
+  return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
+    if (!gpu.events.has(event)) return kInvalidHandle;
+    return event->hold.is_over() ? kSuccess : kNotReady;
+  });
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {

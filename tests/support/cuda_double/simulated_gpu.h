@@ -1,6 +1,7 @@
 // The double's whole state: one driver, one device, one context.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,10 +16,20 @@
 namespace assay::gpu {
 
 struct CUctx_st {};
-struct CUstream_st {};
+// A word in host memory at which work waits: nothing behind it is done before it is that large.
+struct Hold {
+  std::uint32_t* word = nullptr;
+  std::uint32_t least = 0;
+
+  bool is_over() const { return word == nullptr || std::atomic_ref(*word).load() >= least; }
+};
+struct CUstream_st {
+  Hold hold;
+};
 struct CUevent_st {
   bool timed = true, recorded = false;
   double seconds = 0;  // simulated time when it was recorded
+  Hold hold;           // of its stream then
 };
 struct CUmod_st {
   sim::ModuleId id = 0;
