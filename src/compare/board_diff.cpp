@@ -25,11 +25,6 @@ std::string remarks_on(const BoardRow& before, const BoardRow& after) {
   return text;
 }
 
-std::string why_incomparable(const BoardRow& before, const BoardRow& after, bool across_specs) {
-  if (is_quick(before.score) != is_quick(after.score)) return "a quick score beside a full one";
-  return why_apart(before, after, across_specs);
-}
-
 bool has_score(const BoardRow& row) { return row.score.total && std::isfinite(*row.score.total); }
 
 CellChange change_of(const BoardRow& before, const BoardRow& after, double least,
@@ -48,7 +43,7 @@ CellChange change_of(const BoardRow& before, const BoardRow& after, double least
     return c;
   }
   if (!was) return c;  // neither could be graded
-  if (const std::string why = why_incomparable(before, after, across_specs); !why.empty()) {
+  if (const std::string why = why_not_compared(before, after, across_specs); !why.empty()) {
     c.kind = Kind::incomparable;
     c.remark = why + (c.remark.empty() ? "" : "; " + c.remark);
     return c;

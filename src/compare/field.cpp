@@ -174,6 +174,12 @@ bool takes_part(const Field& field, const Player& player, std::size_t c) {
   return cell.count() > 0 && !field.is_partial(c) && !is_quick(cell.best->score);
 }
 
+std::string why_not_compared(const BoardRow& a, const BoardRow& b, bool across_specs) {
+  const bool like_any = never_ran(a.score) || never_ran(b.score);
+  if (!like_any && is_quick(a.score) != is_quick(b.score)) return "a quick score beside a full one";
+  return why_apart(a, b, across_specs);
+}
+
 bool is_correct(const BoardRow& row) { return row.score.verdict == Verdict::ok; }
 
 bool was_built(const BoardRow& row) {

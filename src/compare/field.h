@@ -85,6 +85,10 @@ Estimate score_of(const BoardRow&);
 // challenge that the device grades as a whole.
 bool takes_part(const Field&, const Player&, std::size_t challenge);
 
+// Why two scores at one challenge do not compare: one is quick and the other full, or why_apart()
+// of grade/currency.h, whose `across_specs` this is. Empty: they compare.
+std::string why_not_compared(const BoardRow&, const BoardRow&, bool across_specs = false);
+
 // Every case that the spec requires passed.
 bool is_correct(const BoardRow&);
 

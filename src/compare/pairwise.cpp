@@ -112,11 +112,6 @@ void add_speed(std::vector<Fact>& facts, const BoardRow& a, const BoardRow& b) {
                                sim ? "modelled speed" : "speed", sim ? "the floor" : "par")});
 }
 
-std::string why_not_compared(const BoardRow& a, const BoardRow& b) {
-  if (is_quick(a.score) != is_quick(b.score)) return "a quick score beside a full one";
-  return why_apart(a, b);
-}
-
 std::vector<DimensionPair> dimensions_of(const Player& a, const Player& b) {
   std::vector<DimensionPair> all;
   for (std::size_t i = 0; i < a.cells.size(); ++i) {

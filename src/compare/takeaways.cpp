@@ -207,7 +207,7 @@ void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
     const CaseSpec* made;
     Verdict verdict;
     std::vector<std::string> models;
-    std::size_t passed;
+    std::size_t passed, of;
   };
   std::vector<Mistake> found;
   std::vector<ChallengeSpec> specs;  // for this device; found cases point into them
@@ -215,6 +215,7 @@ void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
   for (std::size_t c = 0; c < field.challenges.size(); ++c) {
     specs.push_back(spec_for(field.device, *field.challenges[c]));
     std::map<std::pair<std::string, Verdict>, std::vector<std::string>> failed;
+    std::map<std::string, std::size_t> failures;  // with any verdict
     std::size_t models = 0;
     for (const Player& player : field.players) {
       if (!takes_part(field, player, c)) continue;
@@ -222,14 +223,17 @@ void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
       const bool ran = row.failed && was_built(row);
       if (!ran) continue;
       ++models;
-      for (const FailedCase& f : *row.failed) failed[{f.name, f.verdict}].push_back(player.model);
+      for (const FailedCase& f : *row.failed) {
+        failed[{f.name, f.verdict}].push_back(player.model);
+        ++failures[f.name];
+      }
     }
     for (auto& [what, names] : failed) {
       const CaseSpec* made = find_case(specs.back(), what.first);
       const bool counts = made != nullptr && !made->drawn && in_correctness(made->group);
       if (!counts || names.size() < 2) continue;
-      const std::size_t passed = models - names.size();
-      found.push_back({c, made, what.second, std::move(names), passed});
+      found.push_back(
+          {c, made, what.second, std::move(names), models - failures[what.first], models});
     }
   }
   std::ranges::stable_sort(found, std::greater(), [](const Mistake& m) {
@@ -242,7 +246,7 @@ void shared_mistakes(const Field& field, std::vector<Takeaway>& out) {
          fmt::format("{} make the same mistake at {}: {} ({}{}), which {} of {} models {}.",
                      list_of(m.models), field.challenges[m.challenge]->title, m.made->name,
                      code(m.verdict), m.made->catches.empty() ? "" : ": " + m.made->catches,
-                     m.passed, m.passed + m.models.size(), m.passed == 1 ? "passes" : "pass")});
+                     m.passed, m.of, m.passed == 1 ? "passes" : "pass")});
   }
 }
 

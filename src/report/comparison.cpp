@@ -58,9 +58,10 @@ std::string challenge_title(const Field& field, std::size_t c) {
   return field.challenges[c]->title + (field.is_partial(c) ? " (partial)" : "");
 }
 
-std::vector<Fact> all_facts(const Field& field, const Pair& pair, std::size_t c,
+std::vector<Fact> all_facts(const Field& field, const Pair& pair, const Duel& d,
                             const ComparisonOptions& o) {
-  if (pair.a->cells[c].is_stale() || pair.b->cells[c].is_stale()) return {};
+  if (!d.why_not.empty()) return {};
+  const std::size_t c = d.challenge;
   const BoardRow *a = pair.a->cells[c].best, *b = pair.b->cells[c].best;
   if (a == nullptr || b == nullptr) return {};
   auto facts = compare::decisive_facts(*a, *b, *field.challenges[c]);
@@ -192,7 +193,7 @@ void add_pair_scores(Page& page, const Field& field, const Pair& pair, compare::
 void add_facts(Page& page, const Field& field, const Pair& pair, const ComparisonOptions& o) {
   bool any = false;
   for (const Duel& d : pair.duels) {
-    const auto facts = all_facts(field, pair, d.challenge, o);
+    const auto facts = all_facts(field, pair, d, o);
     if (facts.empty()) continue;
     if (!any) page.heading(o.level + 1, "What decided");
     any = true;
@@ -210,19 +211,30 @@ void add_facts(Page& page, const Field& field, const Pair& pair, const Compariso
 }
 
 // The model that is better than all others at a challenge, beyond noise, else those that tie for
-// the lead.
+// the lead or cannot be compared.
 std::string leaders(const Field& field, const Players& players, std::size_t c, compare::By by) {
-  std::vector<std::string> undefeated;
+  const auto outcome = [&](const Player* a, const Player* b) {
+    return compare::duel(field, *a, *b, c, by).outcome;
+  };
+  Players undefeated;
   for (const Player* p : players) {
     if (p->cells[c].count() == 0) continue;
     const bool beaten = std::ranges::any_of(players, [&](const Player* other) {
-      return other != p && compare::duel(field, *p, *other, c, by).outcome == Duel::Outcome::b_wins;
+      return other != p && outcome(p, other) == Duel::Outcome::b_wins;
     });
-    if (!beaten) undefeated.push_back(p->model);
+    if (!beaten) undefeated.push_back(p);
   }
-  std::string text = undefeated.size() > 1 ? "tie of " : "";
-  for (std::size_t i = 0; i < undefeated.size(); ++i) text += (i == 0 ? "" : ", ") + undefeated[i];
-  return text.empty() ? "–" : text;
+  if (undefeated.empty()) return "–";
+  std::string text;
+  bool compared = true;
+  for (const Player* p : undefeated) {
+    text += (text.empty() ? "" : ", ") + p->model;
+    compared = compared && std::ranges::all_of(undefeated, [&](const Player* other) {
+                 return other == p || outcome(p, other) != Duel::Outcome::not_compared;
+               });
+  }
+  if (undefeated.size() == 1) return text;
+  return (compared ? "tie of " : "not compared: ") + text;
 }
 
 void add_overview(Page& page, const Field& field, const Players& players,
@@ -293,7 +305,7 @@ Json duel_json(const Field& field, const Pair& pair, const Duel& d, const Compar
          {"partial", d.partial},
          {"facts", Json::array()}};
   if (!d.why_not.empty()) j["why_not"] = d.why_not;
-  for (const Fact& f : all_facts(field, pair, d.challenge, o)) {
+  for (const Fact& f : all_facts(field, pair, d, o)) {
     j["facts"].push_back({{"kind", kind_name(f.kind)},
                           {"whose", f.whose == compare::Side::a ? "a" : "b"},
                           {"text", f.text}});

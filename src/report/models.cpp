@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "report/figures.h"
@@ -15,7 +17,7 @@ namespace {
 
 // A summary of a model's cells on the board.
 struct Effort {
-  std::size_t attempts = 0, unanswered = 0;
+  std::size_t answers = 0, unanswered = 0;
   std::optional<std::int64_t> tokens;
   std::optional<double> seconds, cost_usd;
 };
@@ -27,11 +29,19 @@ void add_known(std::optional<Number>& sum, const std::optional<Number>& value) {
 
 std::map<std::string, Effort> efforts_of(const Scoreboard& board) {
   std::map<std::string, Effort> efforts;
+  // An attempt may hold one answer in C++ and one in CUDA, which may have a row for each kind of
+  // GPU. What the attempt took is in every row.
+  std::set<std::array<std::string, 3>> attempts;
+  std::set<std::pair<std::array<std::string, 3>, bool>> answers;
   for (const auto& [key, row] : board.entries) {
     if (is_reference(board, key.model)) continue;
     Effort& e = efforts[key.model];
-    ++e.attempts;
-    e.unanswered += row.score.verdict == Verdict::no_answer ? 1 : 0;
+    const std::array attempt{key.model, key.challenge, key.attempt};
+    if (answers.emplace(attempt, key.device == Device::cpu).second) {
+      ++e.answers;
+      e.unanswered += row.score.verdict == Verdict::no_answer ? 1 : 0;
+    }
+    if (!attempts.insert(attempt).second) continue;
     add_known(e.tokens, row.attempt.tokens_in);
     add_known(e.tokens, row.attempt.tokens_out);
     add_known(e.seconds, row.attempt.seconds);
@@ -62,8 +72,8 @@ std::vector<std::string> row_of_model(const std::string& model, const ModelInfo&
           markdown_text(about.quantisation),
           markdown_text(about.harness),
           markdown_text(about.date),
-          e.unanswered == 0 ? std::to_string(e.attempts)
-                            : fmt::format("{} ({} without an answer)", e.attempts, e.unanswered),
+          e.unanswered == 0 ? std::to_string(e.answers)
+                            : fmt::format("{} ({} without an answer)", e.answers, e.unanswered),
           e.tokens ? std::to_string(*e.tokens) : "",
           e.seconds ? hours(*e.seconds) : "",
           e.cost_usd ? dollars(*e.cost_usd) : ""};

@@ -151,6 +151,15 @@ TEST(Pairs, WhatIsNotAlikeIsNotCompared) {
   EXPECT_THAT(games_of(field, {0, 1}, By::mean), IsEmpty());
 }
 
+// It is the same in quick and full runs.
+TEST(Pairs, WhatNeverRanIsComparedWithEither) {
+  Scoreboard board = given_board({{"a", 0, "", 80}, {"b", 0, "", 0, 0, Verdict::build_error}});
+  board.entries.begin()->second.score.flags = {{Note::Kind::quick, "quick"}};
+  const Field field = field_of(board);
+  EXPECT_EQ(duel(field, field.players[0], field.players[1], 0, By::mean).outcome,
+            Duel::Outcome::a_wins);
+}
+
 TEST(Field, StaleAttemptsAreShownAndNotCounted) {
   Scoreboard board = given_board({{"a", 0, "1", 90},
                                   {"a", 0, "2", 50},
@@ -316,6 +325,17 @@ TEST(Takeaways, CarryTheNumbersTheyComeFrom) {
                         "which 2 of 4 models pass."));
 }
 
+TEST(Takeaways, AModelThatFailsOtherwiseDoesNotPass) {
+  const FailedCase wrong{"core_b", Verdict::wrong_answer}, crash{"core_b", Verdict::runtime_error};
+  const std::string text =
+      all_texts(given_board({{"a", 0, "", 90},
+                             {"b", 0, "", 50, 0, Verdict::wrong_answer, {wrong}},
+                             {"c", 0, "", 50, 0, Verdict::wrong_answer, {wrong}},
+                             {"d", 0, "", 50, 0, Verdict::runtime_error, {crash}}}));
+  EXPECT_THAT(text, HasSubstr("b, c make the same mistake at The first: core_b (WA), which 1 of 4 "
+                              "models passes."));
+}
+
 TEST(Takeaways, AreNotMadeOfTooLittle) {
   EXPECT_EQ(all_texts({}), "");
   EXPECT_EQ(all_texts(given_board({{"a", 0, "", 90}, {"b", 0, "", 50}})), "");
@@ -378,6 +398,14 @@ TEST(Diff, OfOtherRevisionsIsNone) {
   after.entries.begin()->second.revision += 1;
   after.entries.begin()->second.evidence.sha256 = "other";
   EXPECT_EQ(diff_boards(before, after, 0, true)[0].kind, CellChange::Kind::incomparable);
+}
+
+TEST(Diff, AQuickAnswerThatNoLongerCompilesIsARegression) {
+  Scoreboard before = given_board({{"a", 0, "", 80, 1}});
+  before.entries.begin()->second.score.flags = {{Note::Kind::quick, "quick"}};
+  Scoreboard after = given_board({{"a", 0, "", 0, 0, Verdict::build_error}});
+  after.entries.begin()->second.evidence.sha256 = "other";
+  EXPECT_EQ(diff_boards(before, after)[0].kind, CellChange::Kind::worse);
 }
 
 TEST(Diff, ALostTotalIsARegression) {

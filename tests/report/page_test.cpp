@@ -91,6 +91,21 @@ TEST(Comparison, OfTwoTellsWhoWinsAndWhy) {
   EXPECT_THAT(text, HasSubstr("pass@1"));
 }
 
+// "which the other passes" would be said of cases that the other never ran.
+TEST(Comparison, WhatIsNotComparedDecidesNothing) {
+  Compared c;
+  c.board.entries.at({"a", "first", "", Device::cpu}).score.flags = {{Note::Kind::quick, "quick"}};
+  c.field = compare::make_field(c.board, c.specs, Device::cpu);
+  Page page;
+  add_comparison(page, c.field, {c.field.find("a"), c.field.find("b")}, {});
+  const std::string text = page.to_terminal();
+  EXPECT_THAT(text, HasSubstr("not compared: a quick score beside a full one"));
+  EXPECT_THAT(text, Not(HasSubstr("core_b")));
+  Page of_three;
+  add_comparison(of_three, c.field, {c.field.find("a"), c.field.find("b"), c.field.find("c")}, {});
+  EXPECT_THAT(of_three.to_terminal(), HasSubstr("not compared: a, c"));
+}
+
 TEST(Comparison, ShowsThePassRatesAndSpeedsThatAreAskedFor) {
   const Compared c;
   ComparisonOptions options;

@@ -102,6 +102,16 @@ TEST(Rankings, ModelsAreListedWithWhatIsKnown) {
   EXPECT_THAT(text, HasSubstr("| a\\|b | [A &lt;b&gt;](https://example.org/?x=y#z) | 1 | 30 | "
                               "$0.0040 |\n"));
   EXPECT_THAT(text, Not(HasSubstr("| sample |  |")));
+
+  for (const Device device : {Device::sim, Device::cuda}) {
+    BoardRow cuda = row;
+    cuda.key.device = device;
+    merge(board, cuda);
+  }
+  EXPECT_THAT(ranking_section(board, {spec}), HasSubstr("| 2 | 30 | $0.0040 |\n"))
+      << "one in C++ and one in CUDA, of one attempt";
+  board.entries.erase({"a|b", spec.name, "", Device::sim});
+  board.entries.erase({"a|b", spec.name, "", Device::cuda});
   board.entries.erase(row.key);
   EXPECT_THAT(ranking_section(board, {spec}), HasSubstr("No model yet"));
 }

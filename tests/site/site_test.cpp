@@ -1,5 +1,6 @@
 #include "site/site.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -290,10 +291,13 @@ TEST_F(Site, AFaultOfTheHouseIsSaidLoudly) {
   store.add(testing::graded_entry(specs_[0], found.cell));
   store.finish();
   std::size_t pages = 0;
-  for (const auto& [path, text] : written())
-    pages += text.find("A fault of the house:</strong> par is wrong on V=5") != std::string::npos
-                 ? 1
-                 : 0;
+  for (const auto& [path, text] : written()) {
+    if (text.find("A fault of the house:</strong> par is wrong on V=5") == std::string::npos)
+      continue;
+    ++pages;
+    EXPECT_THAT(text, HasSubstr(fmt::format(" of {} implementations judged rightly",
+                                            found.cell.mutants.size() - 1)));
+  }
   EXPECT_EQ(pages, 1u);
 }
 

@@ -282,17 +282,20 @@ void add_own_tests(Html& html, const CellView& v) {
   html.raw("<section><h2>Its own tests</h2>");
   if (c.tests_note) html.raw("<p>").text(c.tests_note->text);
   std::string right;
-  std::size_t count = 0;
+  std::size_t count = 0, judged = 0;
   Html wrong;
   for (const Mutant& m : c.mutants) {
     if (m.verdict == TestVerdict::house_fault) {
       html.raw("<p><strong>A fault of the house:</strong> ")
           .text(clipped(m.reason, kLongestDetail));
-    } else if (m.judged_rightly()) {
+      continue;
+    }
+    ++judged;
+    if (m.judged_rightly()) {
       ++count;
       right += (right.empty() ? "" : ", ") + m.subject;
+      continue;
     }
-    if (m.judged_rightly()) continue;
     wrong.raw("<tr><td>").text(m.subject);
     cell(wrong, m.correct ? "correct" : "wrong");
     cell(wrong, code(m.verdict));
@@ -300,7 +303,7 @@ void add_own_tests(Html& html, const CellView& v) {
   }
   if (!c.mutants.empty()) {
     html.raw("<p>").text(fmt::format("{} of {} implementations judged rightly{}{}.", count,
-                                     c.mutants.size(), right.empty() ? "" : ": ", right));
+                                     judged, right.empty() ? "" : ": ", right));
   }
   if (!wrong.empty()) {
     begin_table(html, "Misjudged implementations",

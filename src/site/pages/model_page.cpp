@@ -32,7 +32,9 @@ std::string summary_of(const DeviceView& d, const report::Standing& s) {
                                              s.attempted, d.shown().whole)
                                : "no whole challenge has a total";
   if (s.rank > 0) {
-    text += fmt::format(", rank {}{} of {}", s.rank, s.tied ? "=" : "", d.shown().models.size());
+    const auto ranked = std::ranges::count_if(
+        d.shown().models, [](const report::Standing& other) { return other.rank > 0; });
+    text += fmt::format(", rank {}{} of {}", s.rank, s.tied ? "=" : "", ranked);
   } else if (s.reference) {
     text += "; a reference, which has no rank";
   } else if (s.average) {
