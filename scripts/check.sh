@@ -5,6 +5,7 @@
 #   scripts/check.sh BASE       changed since it left BASE
 #   scripts/check.sh --all      every source, which takes long
 #   scripts/check.sh --fix      formats instead of checking, and ends
+# A header that changed is read through one source that includes it.
 # A source of which only comments changed counts as unchanged, unless clang-tidy reads one: NOLINT, or /*argument=*/.
 # Needs what scripts/setup.sh --checks installs. Configures build-check/, where nothing is built.
 # Exit status: 0 good, 1 something to mend, 2 something is missing.
@@ -42,8 +43,24 @@ status=0
 clang-format --dry-run --Werror "${sources[@]}" || status=1
 [ "$status" -eq 0 ] || echo "scripts/check.sh --fix formats them." >&2
 
+# The source through which clang-tidy reads the file: itself, or of a header its own .cpp or else one that
+# includes it.
+reader_of() {
+  case "$1" in
+    *.h)
+      local own=${1%.h}.cpp
+      if [ -e "$own" ]; then
+        echo "$own"
+      else
+        git grep -lF "#include \"${1#*/}\"" -- '*.cpp' | head -n 1 || true
+      fi
+      ;;
+    *) echo "$1" ;;
+  esac
+}
+
 # The text without comments and empty lines.
-without_comments() { g++ -fpreprocessed -dD -E -P -x c++ - | sed 's/[ \t]*$//; /^$/d'; }
+without_comments() { g++ -w -fpreprocessed -dD -E -P -x c++ - | sed 's/[ \t]*$//; /^$/d'; }
 
 # Whether only comments differ between the commit and the file as it is.
 only_comments_changed() {
@@ -66,9 +83,9 @@ else
   fi
   left=$(git merge-base "$base" HEAD)
   mapfile -t changed < <({
-    git diff --name-only --diff-filter=d "$left" -- '*.cpp'
-    git ls-files --others --exclude-standard -- '*.cpp'
-  } | while read -r file; do only_comments_changed "$left" "$file" || echo "$file"; done)
+    git diff --name-only --diff-filter=d "$left" -- '*.cpp' '*.h'
+    git ls-files --others --exclude-standard -- '*.cpp' '*.h'
+  } | while read -r file; do only_comments_changed "$left" "$file" || reader_of "$file"; done | sort -u)
 fi
 tidy=()
 for file in "${changed[@]}"; do

@@ -99,13 +99,16 @@ def report(name, scores, cases, points):
     return not problems
 
 
+def grade_text(score):
+    return "not graded" if score["total"] is None else f"{score['total']:.1f} {score['letter']}"
+
+
 def main():
     args = parse_arguments()
     runs = []
     for i in range(args.runs):
         runs.append(grade_once(args))
-        print(f"run {i + 1}: " + ", ".join(f"{c} {s['total']:.1f} {s['letter']}" for c, (s, _) in sorted(runs[-1].items())),
-              flush=True)
+        print(f"run {i + 1}: " + ", ".join(f"{c} {grade_text(s)}" for c, (s, _) in sorted(runs[-1].items())), flush=True)
     good = [report(c, [run[c][0] for run in runs], [run[c][1] for run in runs], args.points) for c in sorted(runs[0])]
     return 0 if good and all(good) else 1
 

@@ -22,7 +22,11 @@ if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || skip "the daemons need root: run this as root, or where sudo asks nothing"
   exec sudo -n --preserve-env=PATH "$0" "$assay"
 fi
-if ! command -v slurmctld slurmd munged sbatch >/dev/null; then
+installed=yes
+for program in slurmctld slurmd munged sbatch; do
+  command -v "$program" >/dev/null || installed=no
+done
+if [ "$installed" = no ]; then
   [ "${ASSAY_INSTALL_SLURM:-1}" = 1 ] || skip "slurm-wlm and munge are not installed: run scripts/test-slurm.sh"
   echo "installing slurm-wlm and munge"
   apt-get install -y --no-install-recommends slurm-wlm munge >/dev/null ||
