@@ -98,7 +98,8 @@ class Asker {
   Feedback feedback_on(const Sample&, const Turn&);
   void settle_ready();
   void settle(std::size_t i);
-  void fail(std::size_t i, const std::string& message, bool all);
+  // `all`: no other sample can be asked either. `told`: also if that was known already.
+  void fail(std::size_t i, const std::string& message, bool all, bool told = false);
 
   const std::vector<Sample>& samples_;
   const AskOptions& options_;
@@ -137,18 +138,19 @@ void Asker::work(std::size_t i) {
   } catch (const RequestFailed& failed) {
     fail(i, failed.message, concerns_all(failed.fault));
   } catch (const DiskFailed& failed) {
-    fail(i, failed.message, true);
+    fail(i, failed.message, true, true);
   } catch (const Error& e) {
     fail(i, e.what(), false);
   }
   settle_ready();
 }
 
-void Asker::fail(std::size_t i, const std::string& message, bool all) {
+void Asker::fail(std::size_t i, const std::string& message, bool all, bool told) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[i];
   slot.over = slot.settled = true;
-  if (all && !all_failed_.empty()) {  // several requests were in flight when it happened
+  // Several requests were in flight when it happened.
+  if (all && !told && !all_failed_.empty()) {
     slot.outcome = {Ending::not_asked, all_failed_, {}};
     return;
   }

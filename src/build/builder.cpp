@@ -26,6 +26,7 @@
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
 #include "util/clock.h"
+#include "util/demangle.h"
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/sha256.h"
@@ -209,7 +210,7 @@ std::string defined_among(const std::vector<std::string>& names, const std::stri
   std::string found;
   for (const std::string& name : names) {
     if (log.find(fmt::format(": definition of {}\n", name)) != std::string::npos)
-      found += fmt::format("it defines {}, which is the CUDA runtime's\n", name);
+      found += fmt::format("it defines {}, which others take from a library\n", demangled(name));
   }
   return found;
 }
@@ -298,8 +299,9 @@ namespace {
 // `target` applies to C++ only.
 std::vector<std::string> flags_of(const BuildRequest& request, const std::string& architecture,
                                   const std::string& target) {
+  if (request.object && !request.objects.empty()) return kJoinFlags;
   if (request.language == Language::cuda) {
-    if (!is_by_nvcc(request)) return request.object ? kJoinFlags : kCudaLinkFlags;
+    if (!is_by_nvcc(request)) return kCudaLinkFlags;
     std::vector<std::string> flags = cuda_flags(architecture, request.machine_code);
     if (request.assembly) {
       std::erase(flags, "-lineinfo");
@@ -444,6 +446,7 @@ std::vector<std::string> Builder::arguments(const BuildRequest& request,
   if (!request.objects.empty() && !request.object) argv.emplace_back("-s");
   if (!request.exports.empty())
     argv.push_back(fmt::format("-Wl,--version-script={}/{}", source, kExports));
+  if (!request.reserved.empty()) argv.emplace_back("-Wl,--no-demangle");
   for (const std::string& name : request.reserved) argv.push_back("-Wl,--trace-symbol=" + name);
   argv.insert(argv.end(), {"-I" + abi, "-o", out + "/" + kProduct});
   for (const SourceFile& file : request.sources) {

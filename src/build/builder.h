@@ -38,8 +38,8 @@ struct BuildRequest {
   // contains the PTX and assembles like that of C++; the PTX holds no source line information.
   bool assembly = false;
   std::vector<std::filesystem::path> objects{};
-  // CUDA only, if `objects` are joined into an object: names that none of them may define, because
-  // they belong to the process that will load it.
+  // If `objects` are joined into an object: names that none of them may define, because what will
+  // be linked with it takes them from a library.
   std::vector<std::string> reserved{};
   // The only names that such a library exports; empty: all global ones.
   std::vector<std::string> exports{};

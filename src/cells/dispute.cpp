@@ -52,7 +52,7 @@ BuildResult build_recorder(const cases::World& world, const ChallengeSpec& spec,
                            const fs::path& tests, const SubjectBuild& build) {
   const std::vector<std::string> functions = abi_functions(spec);
   std::vector<std::string> exports = functions;
-  exports.insert(exports.end(), {"assay_self_test", "assay_witness"});
+  exports.insert(exports.end(), {kSelfTest, "assay_witness"});
   return world.compile(
       {.sources = {challenge_file(spec, kWitness)},
        .headers = {challenge_file(spec, "abi.h"),

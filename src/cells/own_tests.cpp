@@ -75,11 +75,11 @@ class Subjects {
   // The record says ok, or why the subject was not built.
   const BuildRecord& record(std::size_t i) const { return builds_[i].failed.record; }
 
-  // CUDA runtime names that any of the subjects refers to.
-  std::vector<std::string> runtime() const {
+  // Names of libraries that any of the subjects uses.
+  std::vector<std::string> foreign() const {
     std::set<std::string> names;
     for (const SubjectBuild& build : builds_)
-      names.insert(build.runtime.begin(), build.runtime.end());
+      names.insert(build.foreign.begin(), build.foreign.end());
     return {names.begin(), names.end()};
   }
 
@@ -102,7 +102,7 @@ class Subjects {
     std::vector<TestSlot> slots;
     for (const auto& [i, twin] : order_) slots.push_back(builds_[i].slots[twin]);
     std::vector<std::string> exports = functions_;
-    exports.emplace_back("assay_self_test");
+    exports.emplace_back(kSelfTest);
     BuildRequest request = library_request(spec_, language_, switchboard(functions_, slots, mark_));
     request.objects = std::move(objects);
     request.exports = std::move(exports);
@@ -136,6 +136,18 @@ class Subjects {
   std::string mark_, library_;
   fs::path beside_;
 };
+
+// The object of the tests, in which nothing takes the place of what implementations call: tests
+// that define malloc, expf or cudaLaunchKernel would watch implementations from inside.
+BuildResult isolated(const cases::World& world, const ChallengeSpec& spec, Language language,
+                     BuildResult tests, std::vector<std::string> foreign) {
+  const auto built = [&] { return tests.record.verdict == Verdict::ok; };
+  if (built() && language == Language::cpp)
+    tests = world.compile(local_tests_request(spec, read_file(tests.library)));
+  if (built())
+    tests = world.compile(checked_tests_request(spec, language, tests.library, std::move(foreign)));
+  return tests;
+}
 
 bool accepts(const processes::Outcome& outcome) {
   return outcome.verdict == Verdict::ok && outcome.status == 0;
@@ -226,7 +238,7 @@ SubjectBuild build_subject(const cases::World& world, const ChallengeSpec& spec,
     build.objects[twin] = object.library;
     build.slots[twin] = {prefix, functions_in(assembly, functions)};
   }
-  if (subject.language == Language::cuda) build.runtime = runtime_names(assembly);
+  build.foreign = foreign_names(assembly);
   return build;
 }
 
@@ -234,7 +246,7 @@ std::vector<Mutant> run_own_tests(const cases::World& world, const ChallengeSpec
                                   const processes::WorkerSettings& settings, Language language,
                                   const std::string& test_source, std::uint64_t seed,
                                   std::size_t jobs) {
-  BuildResult tests = world.compile(tests_request(spec, language, test_source));
+  const BuildResult compiled = world.compile(tests_request(spec, language, test_source));
   Subjects subjects(world, spec, language, settings, jobs);
   std::vector<Mutant> mutants;
   for (std::size_t i = 0; i < subjects.size(); ++i) mutants.push_back(subjects.about(i));
@@ -245,8 +257,7 @@ std::vector<Mutant> run_own_tests(const cases::World& world, const ChallengeSpec
     }
     return mutants;
   };
-  if (tests.record.verdict == Verdict::ok && language == Language::cuda)
-    tests = world.compile(checked_tests_request(spec, tests.library, subjects.runtime()));
+  const BuildResult tests = isolated(world, spec, language, compiled, subjects.foreign());
   if (tests.record.verdict != Verdict::ok) return all_failed(tests);
   const std::uint64_t layout =
       secret_number(test_secret(world.kept), fmt::format("{} {} {}", spec.name, seed, test_source));

@@ -22,7 +22,7 @@ struct SubjectBuild {
   BuildResult failed;  // the failed build, unless its record says ok
   std::array<std::filesystem::path, 2> objects;
   std::array<TestSlot, 2> slots;
-  std::vector<std::string> runtime;  // CUDA runtime names that it refers to
+  std::vector<std::string> foreign;  // names that it uses and does not define
 };
 
 // Tests are compiled separately from the subjects; otherwise the preprocessor could tell them which

@@ -122,6 +122,23 @@ std::string idle_instructions(Random& random, std::int64_t most) {
   return text;
 }
 
+// Whether the line only makes one of these names visible in other files.
+bool shares(std::string_view line, const Names& own) {
+  const bool shows = is_directive(line, ".globl") || is_directive(line, ".weak") ||
+                     is_directive(line, ".hidden") || is_directive(line, ".protected");
+  return shows && own.contains(operand(line));
+}
+
+// The line, now `text`, without what would have the linker merge its section or its object with
+// those of other files.
+std::string kept_apart(std::string_view line, std::string text) {
+  if (is_directive(line, ".section")) text = not_merged(std::move(text));
+  constexpr std::string_view kUnique = "@gnu_unique_object";
+  if (const std::size_t at = text.find(kUnique); at != std::string::npos && !holds_text(line))
+    text.replace(at, kUnique.size(), "@object");
+  return text;
+}
+
 std::string global_name(const std::string& name) {
   return fmt::format("\t.globl\t{0}\n\t.hidden\t{0}\n\t.type\t{0}, @function\n", name);
 }
@@ -217,16 +234,9 @@ std::string disguised(std::string_view assembly, const std::vector<std::string>&
   Padder padder(random.next());
   std::string out;
   for (const std::string_view line : lines) {
-    // Names defined here stay local.
-    const bool shows = is_directive(line, ".globl") || is_directive(line, ".weak") ||
-                       is_directive(line, ".hidden") || is_directive(line, ".protected");
-    if (shows && defined.contains(operand(line))) continue;
+    if (shares(line, defined)) continue;
     std::string text = holds_text(line) ? std::string(line) : renamed(line, abi, prefix);
-    if (is_directive(line, ".section")) text = not_merged(std::move(text));
-    constexpr std::string_view kUnique = "@gnu_unique_object";
-    if (const std::size_t at = text.find(kUnique); at != std::string::npos && !holds_text(line))
-      text.replace(at, kUnique.size(), "@object");
-    padder.add(line, text, out);
+    padder.add(line, kept_apart(line, std::move(text)), out);
   }
   for (const std::string& function : functions) {
     if (!defined.contains(function)) continue;
@@ -234,6 +244,32 @@ std::string disguised(std::string_view assembly, const std::vector<std::string>&
     out += disguise.through_stub ? stub(name, prefix + function, random) : global_name(name);
   }
   return out;
+}
+
+std::string with_local_names(std::string_view assembly, const std::vector<std::string>& shared) {
+  const std::vector<std::string_view> lines = lines_of(assembly);
+  Names own = defined_in(lines);
+  for (const std::string& name : shared) own.erase(name);
+  std::string out;
+  for (const std::string_view line : lines) {
+    if (!shares(line, own)) out += kept_apart(line, std::string(line)) + '\n';
+  }
+  return out;
+}
+
+std::vector<std::string> foreign_names(std::string_view assembly) {
+  const std::vector<std::string_view> lines = lines_of(assembly);
+  const Names own = defined_in(lines);
+  Names foreign;
+  for (const std::string_view line : lines) {
+    if (holds_text(line)) continue;
+    for_each_name(line, in_a_name, [&](auto, std::string_view name, std::string_view behind) {
+      const bool linked =
+          behind.starts_with("@PLT") || behind.starts_with("@GOT") || behind.starts_with("@TLS");
+      if (linked && !own.contains(name)) foreign.emplace(name);
+    });
+  }
+  return {foreign.begin(), foreign.end()};
 }
 
 std::string switchboard(const std::vector<std::string>& functions,

@@ -49,6 +49,13 @@ std::vector<bool> functions_in(std::string_view assembly,
 std::string disguised(std::string_view assembly, const std::vector<std::string>& functions,
                       const Disguise&);
 
+// The same program, as printed by g++, with all names local but `shared` ones: what it defines under
+// another name cannot stand in for a function that other files call.
+std::string with_local_names(std::string_view assembly, const std::vector<std::string>& shared);
+
+// The names that this assembly, as printed by g++, uses but does not define, sorted.
+std::vector<std::string> foreign_names(std::string_view assembly);
+
 // Assembly of the jumping functions. `mark` is 64 hexadecimal digits that locate the table to be
 // filled in later. Functions that an implementation lacks return ASSAY_ENOTSUP.
 std::string switchboard(const std::vector<std::string>& functions,

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "cells/examples.h"
+#include "cells/test_library.h"
 #include "processes/device_report.h"
-#include "util/characters.h"
 #include "util/files.h"
 
 namespace assay::cells {
@@ -58,15 +57,25 @@ BuildRequest tests_request(const ChallengeSpec& spec, Language language,
           .headers = {challenge_file(spec, "abi.h")},
           .time_limit_s = build_limit(spec, language),
           .language = language,
+          .object = language == Language::cuda,
+          .assembly = language == Language::cpp};
+}
+
+BuildRequest local_tests_request(const ChallengeSpec& spec, std::string_view assembly) {
+  std::vector<std::string> shared = abi_functions(spec);
+  shared.emplace_back(kSelfTest);
+  return {.sources = {{"test.s", with_local_names(assembly, shared)}},
+          .headers = {},
+          .time_limit_s = spec.limits.build_time_s,
           .object = true};
 }
 
-BuildRequest checked_tests_request(const ChallengeSpec& spec, const fs::path& tests,
-                                   std::vector<std::string> reserved) {
+BuildRequest checked_tests_request(const ChallengeSpec& spec, Language language,
+                                   const fs::path& tests, std::vector<std::string> reserved) {
   return {.sources = {{"nothing.s", "\t.text\n"}},
           .headers = {},
           .time_limit_s = spec.limits.build_time_s,
-          .language = Language::cuda,
+          .language = language,
           .object = true,
           .objects = {tests},
           .reserved = std::move(reserved)};
@@ -78,15 +87,6 @@ BuildRequest library_request(const ChallengeSpec& spec, Language language,
           .headers = {},
           .time_limit_s = spec.limits.build_time_s,
           .language = language};
-}
-
-std::vector<std::string> runtime_names(std::string_view assembly) {
-  std::set<std::string> names;
-  for_each_name(assembly, is_word, [&](auto, std::string_view name, std::string_view behind) {
-    const bool asked_for = behind.starts_with("@");  // @PLT, @GOTPCREL
-    if (asked_for && (name.starts_with("cuda") || name.starts_with("__cuda"))) names.emplace(name);
-  });
-  return {names.begin(), names.end()};
 }
 
 processes::Outcome try_tests(const cases::World& world, const processes::WorkerSettings& settings) {

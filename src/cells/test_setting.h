@@ -29,18 +29,17 @@ std::vector<TestSubject> test_subjects(const ChallengeSpec&, Language);
 
 // Request for the subject's assembly, in which nothing but its symbols identifies it.
 BuildRequest subject_request(const ChallengeSpec&, const TestSubject&);
-// Request for the tests' object.
+// Request for the tests' assembly in C++, or their object in CUDA.
 BuildRequest tests_request(const ChallengeSpec&, Language, const std::string& source);
-// For CUDA: request that passes the object through unchanged, but fails if it defines one of these
-// runtime names.
-BuildRequest checked_tests_request(const ChallengeSpec&, const std::filesystem::path& tests,
+// For C++: request for the object of the tests' assembly, whose names are local except for those
+// that the tests and the switchboard share.
+BuildRequest local_tests_request(const ChallengeSpec&, std::string_view assembly);
+// Request that passes the object through unchanged, but fails if it defines one of these names.
+BuildRequest checked_tests_request(const ChallengeSpec&, Language,
+                                   const std::filesystem::path& tests,
                                    std::vector<std::string> reserved);
 // Request for the library of tests and subjects.
 BuildRequest library_request(const ChallengeSpec&, Language, std::string switchboard);
-
-// The CUDA runtime names that this assembly refers to. Tests that defined one of them would see
-// what implementations launch, by address and name.
-std::vector<std::string> runtime_names(std::string_view assembly);
 
 // Limits of one run: time on the host and, in CUDA, warp instructions on the device with the
 // processor time that goes with them (wire/device.h). So tests that hang take less than a minute of

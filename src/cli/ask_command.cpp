@@ -98,18 +98,22 @@ struct AskPlan {
 };
 
 // Requires equal settings: any difference between samples other than chance would be attributed to
-// the model.
+// the model. Only the prompt is another for another challenge or language.
 void require_same_settings(const ask::AskOptions& o, const ask::Sample& sample,
                            const std::vector<ask::JournalHead>& known) {
   const ask::JournalHead wanted = head_of(o, sample);
   for (const ask::JournalHead& head : known) {
-    if (head.challenge != sample.challenge || head.language != sample.language ||
-        head.settings_hash == wanted.settings_hash)
-      continue;
+    const bool of_another = head.challenge != sample.challenge || head.language != sample.language;
+    const auto compared = [&](nlohmann::ordered_json settings) {
+      if (of_another) settings.erase("prompt_sha256");
+      return settings;
+    };
+    if (compared(head.settings) == compared(wanted.settings)) continue;
     std::string differences;
     for (const auto& [key, value] : wanted.settings.items()) {
       const auto there = head.settings.find(key);
       if (there != head.settings.end() && *there == value) continue;
+      if (of_another && key == "prompt_sha256") continue;
       if (key == "prompt_sha256" || key == "system") {
         differences += fmt::format("; another {}", key == "system" ? "system message" : "prompt");
       } else {
@@ -124,8 +128,7 @@ void require_same_settings(const ask::AskOptions& o, const ask::Sample& sample,
     throw Error(fmt::format(
         "{} has samples of {} ({}) with other settings{}: give these a name of their own with "
         "--as, or add them to the same with --mixed",
-        o.name, sample.challenge, ask::language_name(sample.language),
-        printable(differences, 1, 400)));
+        o.name, head.challenge, ask::language_name(head.language), printable(differences, 1, 400)));
   }
 }
 
@@ -316,10 +319,12 @@ void tell_unclear(const AskCommand& c, const ask::AskOptions& o, const AskPlan& 
     const ask::Outcome& outcome = result.outcomes[i];
     if (outcome.ending != ask::Ending::unclear) continue;
     tell(fmt::format(
-        "{} ({}) sample {}: {}\nit lies in {}: choose with `assay add {} {} {}{} --block N`\n",
+        "{} ({}) sample {}: {}\nit lies in {}: choose with `assay add {} {} {} --language {}{} "
+        "--block N`\n",
         plan.samples[i].challenge, ask::language_name(plan.samples[i].language),
         plan.samples[i].number, outcome.reason, outcome.where.string(), quoted(o.name),
         plan.samples[i].challenge, quoted(outcome.where.string()),
+        ask::language_name(plan.samples[i].language),
         c.submissions.empty() ? "" : " --submissions " + quoted(c.submissions)));
   }
 }

@@ -85,6 +85,8 @@ std::vector<ChallengeSpec> load_specs(const Context& context, const std::vector<
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Error(unknown_name("challenge", name, known));
     }
+    if (std::ranges::find(specs, name, &ChallengeSpec::name) != specs.end())
+      continue;  // named twice
     specs.push_back(load_spec(context.challenges() / name));
     provide_files(specs.back(), files);
   }

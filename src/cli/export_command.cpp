@@ -1,5 +1,6 @@
 // assay export: exports results as flat tables, and challenges as tasks for other frameworks.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "task/harbor.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/text.h"
 
 namespace assay::cli {
 namespace {
@@ -72,7 +74,7 @@ class RowWriter {
   }
 
  private:
-  std::string temporary() const { return out_ + ".export.tmp"; }
+  std::string temporary() const { return fmt::format("{}.{}.export.tmp", out_, ::getpid()); }
 
   std::string out_;
   bool csv_;
@@ -125,6 +127,11 @@ report::CodeOf code_in_evidence(const fs::path& results, std::size_t& missing) {
 int export_table(const Context& context, const ExportOptions& o) {
   const fs::path results = results_folder(context, o.results);
   const Scoreboard board = open_board(results);
+  const std::vector<std::string> known = models_of(board);
+  for (const std::string& model : o.models) {
+    if (std::ranges::find(known, model) == known.end())
+      throw Error("on the board: " + unknown_name("model", model, known));
+  }
   const auto specs = load_specs(context, o.challenges);
   RowWriter writer(o.out, o.format == "csv");
   std::size_t missing = 0, without_code = 0;

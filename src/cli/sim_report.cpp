@@ -1,20 +1,17 @@
 #include "cli/sim_report.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/context.h"
+#include "util/demangle.h"
 #include "util/text.h"
 
 namespace assay::cli {
@@ -80,30 +77,6 @@ Json units_json(const sim::UnitWork& work) {
   for (std::size_t u = 0; u < sim::kUnits; ++u)
     j[sim::to_string(static_cast<sim::Unit>(u))] = work.of[u];
   return j;
-}
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
-}
-
-// The message with its mangled names demangled.
-std::string demangled_within(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t at = std::min(text.find("_Z"), text.size());
-    std::size_t end = at;
-    while (end < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
-      ++end;
-    }
-    out += text.substr(0, at);
-    if (end > at) out += demangled(std::string(text.substr(at, end - at)));
-    text.remove_prefix(end);
-  }
-  return out;
 }
 
 // Removes a bracketed part at the end of the name, if there is one.

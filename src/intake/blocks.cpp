@@ -145,20 +145,25 @@ class Reader {
 
  private:
   void take(std::string_view line) {
+    for (std::optional<std::string_view> rest = line; rest;) rest = take_up_to_thought(*rest);
+  }
+
+  // The rest of the line if a thought begins in it.
+  std::optional<std::string_view> take_up_to_thought(std::string_view line) {
     if (thinking_) {
       const std::size_t behind = behind_end_tag(line);
-      if (behind == std::string_view::npos) return;
+      if (behind == std::string_view::npos) return {};
       thinking_ = false;
       line = line.substr(behind);
-      if (trimmed(line).empty()) return;
+      if (trimmed(line).empty()) return {};
     }
     if (const std::size_t behind = behind_tag(line, true); behind != std::string_view::npos) {
       begin_anew();  // all of it was a thought
       line = line.substr(behind);
-      if (trimmed(line).empty()) return;
+      if (trimmed(line).empty()) return {};
     }
-    if (open_ && !in_block(line)) return;
-    outside(line);
+    if (open_ && !in_block(line)) return {};
+    return outside(line);
   }
 
   void begin_anew() {
@@ -187,28 +192,31 @@ class Reader {
     return false;
   }
 
-  void outside(std::string_view line) {
+  std::optional<std::string_view> outside(std::string_view line) {
     const std::optional<Fence> fence = opening_fence(line);
     if (!fence) {
       if (const std::size_t behind = behind_tag(line, false); behind != std::string_view::npos) {
         thinking_ = true;
-        return take(line.substr(behind));
+        return line.substr(behind);
       }
       chat_.spoken.append(line).append("\n");
-      return prose(line);
+      prose(line);
+      return {};
     }
     chat_.spoken.append(line).append("\n");
     if (ends_wrapper(*fence)) {
       wrappers_.pop_back();
-      return prose(line);
+      prose(line);
+      return {};
     }
     const std::string language = lower(fence->info.substr(0, fence->info.find(' ')));
     if (language == "markdown" || language == "md") {
       wrappers_.push_back(*fence);
-      return;
+      return {};
     }
     open_ = fence;
     block_ = {0, line_, fence->info, gap_ <= 1 ? above_ : "", "", true};
+    return {};
   }
 
   bool ends_wrapper(const Fence& fence) const {

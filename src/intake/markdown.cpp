@@ -19,7 +19,6 @@ namespace assay::intake {
 namespace {
 
 constexpr std::size_t kLargestAnswer = 16u << 20;
-constexpr const char* kTestsFunction = "assay_self_test";
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
@@ -28,12 +27,13 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 // The language of a block according to its fence.
 enum class Fenced : std::uint8_t { cpp, cuda, undecided, other };
 
+constexpr std::size_t kLongestInfo = 300;  // of a fence; what stands behind is not read
+
 // ```cpp, ```{.cpp}, ```cpp:submission.cpp, ```C++,linenos
 std::string language_word(const std::string& info) {
-  std::string word = lower(info);
-  while (!word.empty() && (word.front() == '{' || word.front() == '.')) word.erase(0, 1);
-  const std::size_t end = word.find_first_of(" \t:,;{}[]()=");
-  return word.substr(0, end);
+  const std::string word = lower(info.substr(0, kLongestInfo));
+  const std::size_t begin = std::min(word.find_first_not_of("{."), word.size());
+  return word.substr(begin, word.find_first_of(" \t:,;{}[]()=", begin) - begin);
 }
 
 Fenced fenced_as(const std::string& info) {
@@ -86,17 +86,16 @@ struct Part {
 struct Label {
   std::string name, where;
 };
+constexpr const char* kAbove = "in the line above";
 
 Label label_of(const Block& block) {
-  constexpr std::size_t kLongestInfo = 300;
   if (block.info.size() <= kLongestInfo) {
     const auto names = file_names_in(block.info);
     if (names.size() == 1) return {names.front(), "in its fence"};
   }
   if (std::string name = file_named_by_comment(first_line(block.text)); !name.empty())
     return {name, "in its first line"};
-  if (std::string name = file_named_by(block.above); !name.empty())
-    return {name, "in the line above"};
+  if (std::string name = file_named_by(block.above); !name.empty()) return {name, kAbove};
   return {};
 }
 
@@ -127,6 +126,8 @@ class Extractor {
       throw Error(fmt::format("the answer has more than {} fenced blocks", kMostBlocks));
     if (!options_.blocks.empty()) return chosen();
     for (const Block& block : chat_.blocks) consider(block);
+    if (std::ranges::none_of(parts_, &Part::defines))
+      std::ranges::move(doubted_, std::back_inserter(parts_));
     if (parts_.empty()) return without_blocks();
     settle_language();
     drop_copies();
@@ -143,9 +144,11 @@ class Extractor {
     if (is_diff(block.text)) return;
     if (fenced == Fenced::other && (!source || label.where != "in its fence")) return;
     if (is_command_or_change(block.info)) return;
-    // The name is not a source's: a script, notes, or the interface, which the harness provides.
-    if (!label.name.empty() && !is_source_name(label.name) && !is_other_code_name(label.name))
-      return;
+    // The name is not a source's: a script, notes, or the interface, which the harness provides. But
+    // a sentence before the answer may mention these too.
+    const bool doubted =
+        !label.name.empty() && !is_source_name(label.name) && !is_other_code_name(label.name);
+    if (doubted && label.where != kAbove) return;
     Part part{.block = &block, .name = {}, .named = {}, .language = {}};
     if (source) {
       part.name = label.name;
@@ -156,13 +159,17 @@ class Extractor {
     part.defined = functions_defined(bare, options_.entry_points);
     part.all_defined = part.defines() && part.defined.size() == options_.entry_points.size();
     const bool unnamed_tests =
-        part.name.empty() && !part.defines() && !functions_defined(bare, {kTestsFunction}).empty();
+        part.name.empty() && !part.defines() && !functions_defined(bare, {kSelfTest}).empty();
     part.tests = is_tests_file(part.name) || unnamed_tests;
     if (unnamed_tests) part.name = tests_file(wanted_.value_or(Language::cpp));
     if (fenced == Fenced::undecided && part.name.empty() && !part.defines() &&
         !looks_like_code(bare))
       return;
-    parts_.push_back(std::move(part));
+    if (!doubted) {
+      parts_.push_back(std::move(part));
+    } else if (part.defines()) {
+      doubted_.push_back(std::move(part));
+    }
   }
 
   static bool looks_like_code(const std::string& bare) {
@@ -268,10 +275,19 @@ class Extractor {
     for (const Part& p : parts_) {
       if (!p.tests && !is_header(p.name)) candidates.push_back(&p);
     }
-    if (candidates.empty()) {  // a header may contain everything
+    const auto used = [&](const Part& header) {
+      return std::ranges::any_of(candidates, [&](const Part* p) {
+        return p->block->text.find(header.name) != std::string::npos;
+      });
+    };
+    if (std::ranges::none_of(candidates, &Part::defines)) {
+      // A header may contain everything, or only be what the line above speaks of.
+      std::vector<const Part*> headers;
       for (const Part& p : parts_) {
-        if (!p.tests) candidates.push_back(&p);
+        if (is_header(p.name) && !p.tests && (candidates.empty() || (p.defines() && !used(p))))
+          headers.push_back(&p);
       }
+      if (!headers.empty()) candidates = std::move(headers);
     }
     if (candidates.empty()) throw NoAnswer("it holds tests, and nothing that they could test");
     const Part* main = candidates.size() == 1 ? candidates.front() : best(candidates);
@@ -314,7 +330,7 @@ class Extractor {
 
   std::string origin(const Part& part, const std::string& name) const {
     const std::string why = &part == main_       ? why_main_
-                            : part.named.empty() ? "which defines " + std::string(kTestsFunction)
+                            : part.named.empty() ? "which defines " + std::string(kSelfTest)
                                                  : "named " + part.named;
     return fmt::format("{}: the fenced block at line {}, {}", name, part.block->line, why);
   }
@@ -427,6 +443,7 @@ class Extractor {
   const std::optional<Language> wanted_;
   const ExtractOptions& options_;
   std::vector<Part> parts_;
+  std::vector<Part> doubted_;   // the answer only if no part is
   const Part* main_ = nullptr;  // set if chosen by its contents, whatever its name
   std::string why_main_;
 };
@@ -438,6 +455,8 @@ Extracted extract(std::string_view markdown, std::optional<Language> language,
   if (markdown.size() > kLargestAnswer)
     throw Error(fmt::format("the answer is larger than {} MiB", kLargestAnswer >> 20));
   Extracted result = Extractor(markdown, language, options).run();
+  if (result.files.size() > kMostSources)
+    throw Error(fmt::format("the answer has more than {} files", kMostSources));
   for (const SourceFile& file : result.files) {
     if (file.contents.size() > kLargestSource)
       throw Error(fmt::format("{} would be larger than {} MiB", file.name, kLargestSource >> 20));

@@ -50,11 +50,6 @@ constexpr char kBuilt[] = "submission.so";
 // Facts about an attempt, and what was received: see intake/attempt.h.
 constexpr char kRecord[] = "attempt.json", kOriginal[] = "original";
 
-// Whether a file of this name would be read, or must not be there at all.
-bool concerns_the_answer(const std::string& name) {
-  return is_source_name(name) || (has_ending(name, kPrebuilt) && name != kBuilt);
-}
-
 // Whether to mention that such a file is ignored. Notes, files that were handed out, and files put
 // there together with the answer are not mentioned.
 bool is_told(const std::string& name) {
@@ -81,6 +76,15 @@ bool is_number(const std::string& text) {
 
 bool is_real_directory(const fs::path& path) {
   return fs::symlink_status(path).type() == fs::file_type::directory;
+}
+
+// Links are not followed: what they lead to may change while it is graded.
+void warn_of_link(const fs::path& path, std::vector<std::string>& warnings) {
+  std::error_code ec;
+  if (fs::is_symlink(path, ec) && fs::is_directory(path, ec))
+    warnings.push_back(
+        fmt::format("{}: is a symbolic link and not read: put the folder itself there",
+                    printable(path.string(), 1, kNameLimit)));
 }
 
 bool is_attempt(const fs::path& folder, const std::string& name) {
@@ -169,9 +173,9 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
                   [&](const std::string& name) { return is_attempt(directory, name); });
   }
   for (const std::string& name : folder.names) {
-    if (!concerns_the_answer(name) && is_told(name)) folder.ignored.push_back(name);
+    if (!is_source_name(name) && is_told(name)) folder.ignored.push_back(name);
   }
-  std::erase_if(folder.names, [](const std::string& name) { return !concerns_the_answer(name); });
+  std::erase_if(folder.names, [](const std::string& name) { return !is_source_name(name); });
   if (folder.names.size() > kMostSources) {
     folder.reject(directory.filename(), "more than 64 source files");
     return folder;
@@ -317,7 +321,11 @@ std::vector<Submission> find_submissions(const fs::path& root,
                                          std::vector<std::string>& warnings) {
   std::vector<Submission> found;
   for (const std::string& model : names_in(root)) {
-    if (model.front() == '.' || !is_real_directory(root / model)) continue;
+    if (model.front() == '.') continue;
+    if (!is_real_directory(root / model)) {
+      warn_of_link(root / model, warnings);
+      continue;
+    }
     if (const std::string shown = printable(model, 1, kNameLimit); shown != model) {
       warnings.push_back(fmt::format("{}/{}: the model's name is not plain text: rename the folder",
                                      root.string(), shown));
@@ -329,7 +337,11 @@ std::vector<Submission> find_submissions(const fs::path& root,
     std::size_t answered = 0;
     for (const std::string& challenge : names_in(root / model)) {
       const fs::path folder = root / model / challenge;
-      if (challenge.front() == '.' || !is_real_directory(folder)) continue;
+      if (challenge.front() == '.') continue;
+      if (!is_real_directory(folder)) {
+        warn_of_link(folder, warnings);
+        continue;
+      }
       if (std::find(challenges.begin(), challenges.end(), challenge) == challenges.end()) {
         warnings.push_back(fmt::format("{}: {}", folder.string(),
                                        unknown_name("challenge", challenge, challenges)));

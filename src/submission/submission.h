@@ -24,6 +24,9 @@ const char* main_file(Language);              // "submission.cpp"
 const char* tests_file(Language);             // "test.cpp"
 bool is_tests_file(const std::string& name);  // of either language
 
+// The function that the tests define.
+inline constexpr const char* kSelfTest = "assay_self_test";
+
 inline constexpr std::size_t kLargestSource = 4u << 20, kMostSources = 64;
 
 // Whether a file of this name is part of an answer: .cpp .cc .cu .cuh .h .hpp .inl, except abi.h,
@@ -68,8 +71,8 @@ bool is_of(const std::string& name, Language);
 
 // Reads the sources of the folder: files that end in .cpp .cc .cu .cuh .h .hpp or .inl. They must
 // be regular files (opened without following links) with names of letters, digits, '_', '-' and
-// '.', not starting with '-', '.' or '@'. Any other source sets `rejected`, as does prebuilt code
-// (.so, .o, .a ...). Never throws. Everything else is ignored. Returns at least one submission, C++
+// '.', not starting with '-', '.' or '@'. Any other source sets `rejected`. Never
+// throws. Everything else is ignored. Returns at least one submission, C++
 // before CUDA. Without sources, an attempt.json may say that there is no answer.
 std::vector<Submission> read_submissions(const std::filesystem::path& directory,
                                          const std::string& model, const std::string& challenge,

@@ -80,7 +80,7 @@ storage_mb = 10240
 std::string dockerfile(const HarborOptions& o) {
   return fmt::format(R"(FROM {}
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      g++ libfmt9 liblzma5 libseccomp2 libssl3 python3 && \
+      g++ libcpp-httplib0.11 libcurl4 libfmt9 liblzma5 libseccomp2 libssl3 python3 && \
     rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY abi.h {} /app/
@@ -97,7 +97,13 @@ mkdir -p "$logs" || exit 2
 if ! command -v "$assay" >/dev/null; then
   dpkg -i "$(dirname "$0")/assay.deb" >"$logs/install.log" 2>&1 || exit 2
 fi
-"$assay" grade "${{HARBOR_APP:-/app}}" -c {} --device {} --json >"$logs/grade.json" || exit 2
+app=${{HARBOR_APP:-/app}}
+# An agent that took its answer away has none.
+if [ ! -e "$app/{1}" ] && [ ! -L "$app/{1}" ]; then
+  echo 0.0000 >"$logs/reward.txt"
+  exit 0
+fi
+"$assay" grade "$app" -c {0} --device {2} --json >"$logs/grade.json" || exit 2
 python3 - "$logs" <<'EOF' || exit 2
 import json, pathlib, sys
 logs = pathlib.Path(sys.argv[1])
@@ -107,7 +113,7 @@ if total is None:
 (logs / "reward.txt").write_text(f"{{total / 100:.4f}}\n")
 EOF
 )",
-                     spec.name, o.language == Language::cpp ? "cpu" : "sim");
+                     spec.name, main_file(o.language), o.language == Language::cpp ? "cpu" : "sim");
 }
 
 // The folders below challenges/NAME and challenges/ whose headers the solution may include, by the

@@ -73,10 +73,14 @@ class OwnTestsTest : public ::testing::Test {
     std::string name = text.substr(text.find('\n') + 1);
     if (request.sources[0].name == "worker/witness.cpp") {
       name = text = "recorder";
+    } else if (request.assembly && name == "the tests") {
+      text = "\t.globl\texpf\nexpf:\n";
     } else if (request.assembly) {
       text = fmt::format("\t.text\n\t.string\t\"{}\"\ncopy:\n\tcall\tcudaFree@PLT\n\tret\n", name);
+    } else if (!request.reserved.empty()) {
+      name = "checked tests";
     } else if (request.object && name != "the tests") {
-      name = "twin";
+      name = request.sources[0].name == "test.s" ? "local tests" : "twin";
     } else if (!request.objects.empty()) {
       name = "linked";
       text = linked(request, text);
@@ -220,14 +224,33 @@ TEST_F(OwnTestsTest, InCudaTheyMeetImplementationsInCuda) {
   EXPECT_EQ(requests_.back().language, Language::cuda);
 }
 
-// Otherwise the tests could see which kernels an implementation launches.
-TEST_F(OwnTestsTest, InCudaTheyMayNotStandInForTheRuntime) {
-  turn_to_cuda();
+// Otherwise the tests could see what an implementation allocates, computes or launches.
+TEST_F(OwnTestsTest, MayNotStandInForWhatImplementationsCall) {
+  for (const Language language : {Language::cpp, Language::cuda}) {
+    if (language == Language::cuda) turn_to_cuda();
+    run();
+    const BuildRequest& checked = requests_.at(requests_.size() - 2);
+    EXPECT_THAT(checked.reserved, ::testing::ElementsAre("cudaFree"));
+    EXPECT_THAT(checked.objects, ::testing::SizeIs(1));
+    EXPECT_TRUE(checked.object);
+    EXPECT_EQ(checked.language, language);
+  }
+}
+
+TEST_F(OwnTestsTest, WhatTheyDefineIsTheirsAlone) {
   run();
-  const BuildRequest& checked = requests_.at(requests_.size() - 2);
-  EXPECT_THAT(checked.reserved, ::testing::ElementsAre("cudaFree"));
-  EXPECT_THAT(checked.objects, ::testing::SizeIs(1));
-  EXPECT_TRUE(checked.object);
+  const auto local = std::ranges::find_if(
+      requests_, [](const BuildRequest& r) { return r.sources.at(0).name == "test.s"; });
+  ASSERT_NE(local, requests_.end());
+  EXPECT_EQ(local->sources[0].contents, "expf:\n");
+}
+
+TEST_F(OwnTestsTest, ThatStandInForALibraryAreNotBuilt) {
+  for (const char* step : {"local tests", "checked tests"}) {
+    does_not_build_ = step;
+    for (const Mutant& m : run()) EXPECT_EQ(m.verdict, TestVerdict::not_built) << step;
+  }
+  EXPECT_TRUE(world_.log.empty());
 }
 
 TEST_F(OwnTestsTest, InCudaFindingsReject) {
@@ -414,7 +437,7 @@ TEST_F(OwnTestsTest, MeetAllImplementationsInOneLibraryThatShowsOnlyTheAbi) {
   run();
   std::size_t links = 0;
   for (const BuildRequest& request : requests_) {
-    if (request.objects.empty()) continue;
+    if (request.exports.empty()) continue;
     ++links;
     EXPECT_EQ(request.objects.size(), 9u) << "the tests and two twins of four";
     EXPECT_THAT(request.exports, UnorderedElementsAre("copy", "assay_self_test"));

@@ -108,6 +108,25 @@ TEST(Disguise, AStubLooksLikeAWrapper) {
   EXPECT_THAT(out, Not(HasSubstr(".globl\tsecret_body")));
 }
 
+TEST(LocalNames, AreAllButTheSharedOnes) {
+  const std::string out = with_local_names(kAssembly, {"f_one"});
+  EXPECT_THAT(out, Not(HasSubstr(".globl\tnaive_f_one")));
+  EXPECT_THAT(out, Not(HasSubstr(".weak\t_ZSt4copy")));
+  EXPECT_THAT(out, HasSubstr("\t.globl\tf_one\n"));
+  EXPECT_THAT(out, HasSubstr("\t.weak\t__cxa_atexit\n")) << "somebody else's";
+  EXPECT_THAT(out, HasSubstr("\t.section\t.text._ZSt4copy,\"ax\",@progbits\n"));
+  EXPECT_THAT(out, Not(HasSubstr("gnu_unique")));
+  EXPECT_THAT(out, HasSubstr("naive_f_one:\n\tmovl\t$1, %eax\n")) << "the code stays";
+}
+
+TEST(ForeignNames, AreUsedAndNotDefined) {
+  EXPECT_THAT(foreign_names("f:\n\tcall\tcudaMalloc@PLT\n\tcall\tmemcpy@PLT\n\tcall\tf@PLT\n"
+                            "\tmovq\t__cudaLaunchKernel@GOTPCREL(%rip), %rax\n"
+                            "\tleaq\tx@TLSGD(%rip), %rdi\n\t.type\tf, @function\n"
+                            "\tcall\tmemcpy@PLT\n\t.string\t\"expf@PLT\"\n"),
+              ElementsAre("__cudaLaunchKernel", "cudaMalloc", "memcpy", "x"));
+}
+
 TEST(TestLibrary, KnowsWhatAnImplementationLacks) {
   EXPECT_THAT(functions_in(kAssembly, kFunctions), ElementsAre(true, false));
   EXPECT_THAT(switchboard(kFunctions, {{"s", {true, false}}}, std::string(64, 'a')),

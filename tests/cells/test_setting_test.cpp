@@ -86,11 +86,17 @@ TEST_F(TestSettingTest, SubjectsAreCompiledInTheirLanguage) {
   EXPECT_THAT(names(tests_request(spec_, Language::cuda, "").sources), ElementsAre("test.cu"));
 }
 
-TEST(RuntimeNames, AreWhatTheCodeAsksTheRuntimeFor) {
-  EXPECT_THAT(runtime_names("\tcall\tcudaMalloc@PLT\n\tcall\tmemcpy@PLT\n"
-                            "\tmovq\t__cudaLaunchKernel@GOTPCREL(%rip), %rax\n"
-                            "\tcall\tcudaMalloc@PLT\n\t.string\t\"cudaFree\"\ncudaMine:\n"),
-              ElementsAre("__cudaLaunchKernel", "cudaMalloc"));
+TEST_F(TestSettingTest, OnlyWhatTestsAndSwitchboardShareIsGlobal) {
+  spec_.required_symbols = {"copy"};
+  EXPECT_TRUE(tests_request(spec_, Language::cpp, "").assembly);
+  const BuildRequest local =
+      local_tests_request(spec_,
+                          "\t.globl\tmalloc\nmalloc:\n\t.globl\tcopy\ncopy:\n"
+                          "\t.globl\tassay_self_test\nassay_self_test:\n\tcall\tfree@PLT\n");
+  EXPECT_TRUE(local.object);
+  EXPECT_EQ(local.sources.at(0).contents,
+            "malloc:\n\t.globl\tcopy\ncopy:\n"
+            "\t.globl\tassay_self_test\nassay_self_test:\n\tcall\tfree@PLT\n");
 }
 
 class TryTestsTest : public ::testing::Test {

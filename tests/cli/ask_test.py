@@ -52,6 +52,13 @@ class Case(unittest.TestCase):
         self.assertNotIn(KEY, said)
         return said
 
+    def wait_for_requests(self, number):
+        for _ in range(PATIENCE * 50):
+            if len(self.server.requests) >= number:
+                return
+            time.sleep(0.02)
+        self.fail("nothing was asked")
+
     def attempt(self, model, number=1, challenge=CHALLENGE):
         return self.submissions / model / challenge / str(number)
 
@@ -259,17 +266,13 @@ class Samples(Case):
         self.ask("tiny", "--temperature", 0)
         said = self.ask("tiny", "--temperature", 1, expect=2)
         self.assertIn("with other settings; temperature was 0.0 and is 1.0: give these a name of their own", said)
+        said = self.ask("tiny", "--temperature", 1, challenge=OTHER, expect=2)
+        self.assertIn(f"has samples of {CHALLENGE} (cpp) with other settings; temperature was 0.0 and is 1.0: give", said)
+        self.ask("tiny", "--temperature", 0, challenge=OTHER)  # its prompt is another
         self.ask("tiny", "--temperature", 1, "--mixed")
         self.ask("tiny", "--temperature", 1, "--as", "warm")
         self.assertTrue(self.attempt("tiny", 2).exists())
         self.assertTrue(self.attempt("warm", 1).exists())
-
-    def wait_for_requests(self, number):
-        for _ in range(PATIENCE * 50):
-            if len(self.server.requests) >= number:
-                return
-            time.sleep(0.02)
-        self.fail("nothing was asked")
 
     def interrupted(self, how, requests, *args):
         process = subprocess.Popen(self.command(*args), env=self.environment(), stdout=subprocess.DEVNULL,
@@ -315,28 +318,30 @@ class Samples(Case):
 class FullDisk(Case):
     left_over = ["here"]
 
-    def test_a_reply_survives_a_full_disk(self):
+    def test_replies_survive_a_full_disk(self):
         library, marker, elsewhere = self.folder / "faulty.so", self.folder / "full", self.temporary / "here"
         elsewhere.mkdir()
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, ROOT / "tests" / "support" / "faulty_system.c",
                         "-ldl"], check=True)
-        # The reply takes a while; the disk is full before it arrives.
+        # Replies take a while; the disk is full before they arrive.
+        two = ("slow", "--samples", 2, "--parallel", 2)
         process = subprocess.Popen(
-            self.command("slow"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            self.command(*two), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env=self.environment(LD_PRELOAD=str(library), FAULTS_FULL=str(self.submissions), FAULTS_WHEN=str(marker),
                                  TMPDIR=str(elsewhere)))
-        while not self.server.requests:
-            time.sleep(0.01)
+        self.wait_for_requests(2)
         marker.touch()
         said = process.communicate(timeout=PATIENCE)[1]
         self.assertEqual(process.returncode, 2, said)
         self.assertIn("No space left on device; make room", said)
-        move = re.search(r"`(mv \S+ \S+)` and the same command", said)
-        self.assertTrue(move, said)
-        subprocess.run(shlex.split(move[1]), check=True)
-        self.ask("slow")
-        self.assertEqual(len(self.server.requests), 1)
-        self.assertTrue((self.attempt("slow") / "submission.cpp").exists())
+        moves = re.findall(r"`(mv \S+ \S+)` and the same command", said)
+        self.assertEqual(len(moves), 2, said)
+        for move in moves:
+            subprocess.run(shlex.split(move), check=True)
+        self.ask(*two)
+        self.assertEqual(len(self.server.requests), 2)
+        for number in (1, 2):
+            self.assertTrue((self.attempt("slow", number) / "submission.cpp").exists())
 
 
 if __name__ == "__main__":

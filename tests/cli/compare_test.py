@@ -242,20 +242,27 @@ class Harbor(OnTheShippedBoard):
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
 
-    def run_tests_of(self, task, grade):
+    def run_tests_of(self, task, grade, answered=True):
         """Runs the task's test.sh, with an assay that prints `grade`."""
         self.export("-c", task)
-        fake, logs = self.root / "fake-assay", self.root / "logs"
+        fake, logs, app = self.root / "fake-assay", self.root / "logs", self.root / "app"
+        app.mkdir(exist_ok=True)
+        if answered:
+            (app / "submission.cpp").touch()
         fake.write_text(f"#!/bin/sh\necho \"$@\" >{self.root}/asked\n{grade}\n")
         fake.chmod(0o755)
         done = subprocess.run([self.tasks / task / "tests" / "test.sh"], capture_output=True, text=True,
-                              env=os.environ | {"ASSAY": str(fake), "HARBOR_LOGS": str(logs), "HARBOR_APP": "/app"})
+                              env=os.environ | {"ASSAY": str(fake), "HARBOR_LOGS": str(logs), "HARBOR_APP": str(app)})
         reward = logs / "reward.txt"
         return done.returncode, float(reward.read_text()) if reward.exists() else None
 
     def test_the_reward_is_the_score(self):
         self.assertEqual(self.run_tests_of("kv_cache", """echo '{"total": 81.25}'"""), (0, 0.8125))
-        self.assertEqual((self.root / "asked").read_text(), "grade /app -c kv_cache --device cpu --json\n")
+        self.assertEqual((self.root / "asked").read_text(), f"grade {self.root}/app -c kv_cache --device cpu --json\n")
+
+    def test_an_answer_that_is_not_there_has_the_reward_0(self):
+        self.assertEqual(self.run_tests_of("kv_cache", """echo '{"total": 81.25}'""", answered=False), (0, 0))
+        self.assertFalse((self.root / "asked").exists())
 
     def test_a_fault_of_the_harness_is_no_reward(self):
         for task, grade in (("kv_cache", "exit 2"), ("beam_search", """echo '{"total": null}'""")):

@@ -5,6 +5,7 @@ Usage: install_test.py BUILD ROOT. Uses only the standard library, cmake and dpk
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,14 @@ class Installed(unittest.TestCase):
         self.assertRegex(fields, r"Package: assay\n")
         for needed in ("g++", "libseccomp2", "libc6", "libfmt"):
             self.assertRegex(fields, rf"Depends: .*\b{needed.replace('+', '[+]')}")
+
+        # The image of a task has all that the package needs: its tests may have no network.
+        self.assay("export", "harbor", "-c", CHALLENGE, "--into", self.work / "tasks", "--package", package)
+        image = (self.work / "tasks" / CHALLENGE / "environment" / "Dockerfile").read_text().split()
+        come_with = {"libc6", "libgcc-s1", "libstdc++6"}  # g++
+        depends = re.search("Depends: (.*)", fields).group(1)
+        for needed in {entry.split()[0] for entry in depends.split(", ")} - come_with:
+            self.assertIn(needed, image)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "intake/markdown.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -148,6 +149,14 @@ const Shape kShapes[] = {
     {"no_fence_after_thoughts", "<think>hm</think>\n" + kBoth},
     {"the_interface_given_back",
      "abi.h:\n" + fenced("c", "int forward() {}\nint backward() {}\n") + fenced("cpp", kBoth)},
+    {"a_sentence_before_it_names_the_interface",
+     "Here is the implementation of the interface in `abi.h`:\n" + fenced("cpp", kBoth)},
+    {"a_sentence_before_it_names_a_script", "submission.cpp is wrong, says bench.py, so:\n\n" +
+                                                fenced("cpp", kSnippet) +
+                                                "This passes bench.py:\n" + fenced("cpp", kBoth)},
+    {"a_sentence_before_it_names_a_header",
+     "It is called like this:\n" + fenced("cpp", kSnippet) +
+         "The implementation, with the constants of `config.h`:\n" + fenced("cpp", kBoth)},
     {"empty_blocks_are_none", "```\n```\n" + fenced("cpp", kBoth) + "```cpp\n\n```\n"},
     {"inline_code_is_no_fence", "```cpp forward()``` is what\n" + fenced("cpp", kBoth)},
 };
@@ -217,6 +226,13 @@ TEST(Markdown, TestsWithoutANameAreInTheLanguageOfTheAnswer) {
 
 TEST(Markdown, AHeaderMayHoldWhatTheMainFileIncludes) {
   const Extracted e = from("kernel.h:\n" + fenced("cpp", kBoth) + "submission.cpp:\n" +
+                           fenced("cpp", "#include \"kernel.h\"\n"));
+  EXPECT_EQ(files_of(e),
+            (Files{{"submission.cpp", "#include \"kernel.h\"\n"}, {"kernel.h", kBoth}}));
+}
+
+TEST(Markdown, AHeaderMayHoldWhatAnUnnamedBlockIncludes) {
+  const Extracted e = from("kernel.h:\n" + fenced("cpp", kBoth) + "and\n" +
                            fenced("cpp", "#include \"kernel.h\"\n"));
   EXPECT_EQ(files_of(e),
             (Files{{"submission.cpp", "#include \"kernel.h\"\n"}, {"kernel.h", kBoth}}));
@@ -355,6 +371,9 @@ TEST(Markdown, LimitsAreErrors) {
   EXPECT_THAT(error_of([] { from(std::string((16u << 20) + 1, 'x')); }), HasSubstr("16 MiB"));
   EXPECT_THAT(error_of([] { from(fenced("cpp", kBoth + std::string(4u << 20, ' ') + "\n")); }),
               HasSubstr("4 MiB"));
+  std::string files = fenced("cpp submission.cpp", kBoth);
+  for (int i = 0; i < 64; ++i) files += fenced(fmt::format("cpp part_{}.h", i), kSnippet);
+  EXPECT_THAT(error_of([&] { from(files); }), HasSubstr("more than 64 files"));
   std::string many;
   for (int i = 0; i < 1001; ++i) many += fenced("cpp", kSnippet);
   EXPECT_THAT(error_of([&] { from(many); }), HasSubstr("more than 1000"));
@@ -362,15 +381,18 @@ TEST(Markdown, LimitsAreErrors) {
 
 TEST(Markdown, AnyBytesAreReadInTime) {
   constexpr std::size_t kLarge = 1u << 20;
-  const std::string pieces[] = {"```", "```cpp\n", "> ",       "<think>", "</think>\n",
-                                "</",  "1. ",      "f.h ",     "\t",      "forward(",
-                                "R\"", "```md\n",  "\xff\x01", "'",       "\n"};
+  const std::string pieces[] = {
+      "```",      "```cpp\n", "> ", "<think>",  "</think>\n", "</",
+      "1. ",      "f.h ",     "\t", "forward(", "R\"",        "```md\n",
+      "\xff\x01", "'",        "\n", "{",        "a.h|",       "<think></think>"};
   for (const std::string& piece : pieces) {
-    std::string text = "```cpp\nint forward() {}\n";
-    while (text.size() < kLarge) text += piece;
-    try {
-      from(text);
-    } catch (const Error&) {
+    for (const char* before : {"```cpp\nint forward() {}\n", "```", ""}) {
+      std::string text = before;
+      while (text.size() < kLarge) text += piece;
+      try {
+        from(text);
+      } catch (const Error&) {
+      }
     }
   }
 }

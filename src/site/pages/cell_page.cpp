@@ -302,8 +302,8 @@ void add_own_tests(Html& html, const CellView& v) {
     cell(wrong, clipped(m.reason, kLongestDetail));
   }
   if (!c.mutants.empty()) {
-    html.raw("<p>").text(fmt::format("{} of {} implementations judged rightly{}{}.", count,
-                                     judged, right.empty() ? "" : ": ", right));
+    html.raw("<p>").text(fmt::format("{} of {} implementations judged rightly{}{}.", count, judged,
+                                     right.empty() ? "" : ": ", right));
   }
   if (!wrong.empty()) {
     begin_table(html, "Misjudged implementations",

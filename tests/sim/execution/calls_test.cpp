@@ -291,10 +291,10 @@ TEST_F(Call, PrintfInOrderOfBlocksAndLimited) {
     options.max_output_bytes = 11;
     options.shuffle_seed = 5;
     Device other(options);
-    const ModuleId m = other.load_module(fmt::format(
-        ".version 9.0\n.target sm_90\n.address_size 64\n{}"
-        ".visible .entry k() {{\n .reg .b64 %rd<9>; .reg .b32 %r<9>;\n{}\n ret;\n}}\n",
-        before, body));
+    const ModuleId m = other.load_module(
+        fmt::format(".version 9.0\n.target sm_90\n.address_size 64\n{}"
+                    ".visible .entry k() {{\n .reg .b64 %rd<9>; .reg .b32 %r<9>;\n{}\n ret;\n}}\n",
+                    before, body));
     EXPECT_EQ(other.launch(other.kernel(m, "k"), shape(12, 1), {}).output, "0 1 2 3 4 5");
   }
 }
