@@ -343,7 +343,7 @@ bool launch(const Sums& sums, Rows rows, std::int32_t n, unsigned char* results,
   constexpr std::size_t kRoom = 232448 - sizeof(List) - 4096;
   const auto kernel = best_of_row<T>;
   const std::size_t bytes = static_cast<std::size_t>(rows.V) * sizeof(float);
-  rows.cached = sizeof(T) == sizeof(float) && bytes <= kRoom;
+  rows.cached = sizeof(T) == sizeof(float) && bytes + 16 <= kRoom;
   const std::size_t shared = rows.cached ? bytes + 16 : 0;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(kRoom));

@@ -851,10 +851,10 @@ __global__ void __launch_bounds__(kMostAcceptThreads)
   }
 }
 
-bool good_sampling(const dv_sampling& s) {
+bool good_sampling(const dv_sampling& s, std::int64_t nodes) {
   if (s.size != sizeof(dv_sampling) || !(s.temperature > 0) || s.uniform == nullptr) return false;
   if (s.mode < DV_SAMPLE_TREE || s.mode > DV_SAMPLE_NO_REPL) return false;
-  return s.mode == DV_SAMPLE_TREE || (s.root_q != nullptr && s.node_q != nullptr);
+  return s.mode == DV_SAMPLE_TREE || (s.root_q != nullptr && (s.node_q != nullptr || nodes == 0));
 }
 
 // --- compaction ---
@@ -976,7 +976,7 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
     if (budget[b] < 0) return ASSAY_EINVAL;
   }
   const std::int32_t mode = sampling != nullptr ? sampling->mode : DV_GREEDY;
-  if (mode != DV_GREEDY && !good_sampling(*sampling)) return ASSAY_EINVAL;
+  if (mode != DV_GREEDY && !good_sampling(*sampling, nodes)) return ASSAY_EINVAL;
 
   Accept a{};
   a.B = B;

@@ -226,11 +226,12 @@ struct kvc {
     sequence(slot) = {};
   }
 
-  // Pages that no row can see any more, given the length before the latest append: rows of the one
-  // before it may still be attended to.
-  void release_old(Layer& from, std::int64_t length_before) {
+  // Pages that no row can see any more after the latest append: a truncation may come first, and the
+  // rows of a batch stand further below.
+  void release_old(Layer& from, std::int64_t appended) {
     if (c.window < 0) return;
-    const std::int64_t first = length_before - c.window - KVC_ROLLBACK;
+    const std::int64_t rows = std::max<std::int64_t>(appended, KVC_ROLLBACK);
+    const std::int64_t first = from.length - KVC_ROLLBACK - rows - c.window;
     for (std::int64_t i = pages_for(c.sinks); (i + 1) * kPage <= first; ++i) {
       Page*& page = from.pages[static_cast<std::size_t>(i)];
       drop(page);
@@ -1361,7 +1362,7 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
   growth.drop_replaced();
   for (std::int32_t b = 0; b < n; ++b) {
     Layer& to = cache->layer(slots[b], layer);
-    cache->release_old(to, to.length - (cu[b + 1] - cu[b]));
+    cache->release_old(to, cu[b + 1] - cu[b]);
   }
   return stored;
 }

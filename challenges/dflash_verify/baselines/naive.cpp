@@ -193,7 +193,7 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
     if (budget[b] < 0) return ASSAY_EINVAL;
   }
   const bool greedy = sampling == nullptr || sampling->mode == DV_GREEDY;
-  if (!greedy && !valid_sampling(*sampling)) return ASSAY_EINVAL;
+  if (!greedy && !valid_sampling(*sampling, nodes)) return ASSAY_EINVAL;
 
   // Every row's greedy token first; NaN only matters in rows that the walk reaches. Results are
   // held back until no item can fail any more.

@@ -107,7 +107,7 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
     if (budget[b] < 0) return ASSAY_EINVAL;
   }
   const bool greedy = sampling == nullptr || sampling->mode == DV_GREEDY;
-  if (!greedy && !valid_sampling(*sampling)) return ASSAY_EINVAL;
+  if (!greedy && !valid_sampling(*sampling, nodes)) return ASSAY_EINVAL;
 
   // Results are held back until no item can fail any more.
   const std::int64_t threads = std::clamp<std::int64_t>(ctx->nthreads, 1, B);

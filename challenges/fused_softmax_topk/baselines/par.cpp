@@ -65,7 +65,9 @@ void write_rest(const stk_params& p, const Outputs& o, std::int32_t from, At at)
 template <class Element>
 void one_row(const stk_params& p, const Element* x, Key* buffer, const Outputs& o) {
   const Row<Element> row(x, p.V);
-  const float scale = static_cast<float>(1.4426950408889634 / p.temperature);
+  // Finite, so that 0 times it is 0.
+  const auto scale = static_cast<float>(
+      std::min(1.4426950408889634 / p.temperature, double{std::numeric_limits<float>::max()}));
   alignas(64) Vec maxima[kBatchGroups];
   TopK top(buffer, std::max(p.K, 1));
   Sum s;

@@ -137,10 +137,12 @@ struct kvc {
     return last = copy;
   }
 
-  // Pages that no row can see any more, given the length before an append that succeeded.
+  // Pages that no row can see any more, given the length before an append that succeeded. A
+  // truncation may come first, and the rows of a batch stand further below.
   void release_old(Layer& layer, std::int64_t length_before) {
+    const std::int64_t rows = std::max<std::int64_t>(layer.length - length_before, KVC_ROLLBACK);
     for (std::int64_t i = 0; c.window > 0 && i < std::ssize(layer.pages); ++i) {
-      const bool old = (i + 1) * kPage <= length_before - c.window - KVC_ROLLBACK;
+      const bool old = (i + 1) * kPage <= layer.length - KVC_ROLLBACK - rows - c.window;
       if (old && i * kPage >= c.sinks) drop(layer.pages[static_cast<std::size_t>(i)]);
     }
   }

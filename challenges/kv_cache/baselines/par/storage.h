@@ -317,10 +317,12 @@ struct Storage {
   }
 
   // Pages that no row can see any more, given the length before the latest append, once that has
-  // succeeded: until then the rows of the one before it may be attended to.
+  // succeeded: until then the rows of the one before it may be attended to. A truncation may come
+  // first, and the rows of a batch stand further below.
   void release_old(Layer& layer, std::int64_t length_before) {
     if (c.window < 0) return;
-    const std::int64_t first = length_before - c.window - KVC_ROLLBACK;
+    const std::int64_t rows = std::max<std::int64_t>(layer.length - length_before, KVC_ROLLBACK);
+    const std::int64_t first = layer.length - KVC_ROLLBACK - rows - c.window;
     for (std::int64_t i = (c.sinks + kPage - 1) / kPage; (i + 1) * kPage <= first; ++i) {
       Page*& page = layer.pages[static_cast<std::size_t>(i)];
       drop(page);
