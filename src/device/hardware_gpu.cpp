@@ -415,7 +415,10 @@ sim::ModuleId HardwareGpu::load_module(std::string_view image) {
   const CUresult result = driver_.module_load(&module, text.c_str(), 0, nullptr, nullptr);
   if (says_that_the_image_is_bad(result)) throw InvalidModule(driver_.text_of(result));
   require(result, "loading a module");
-  if (!unread.empty()) throw InvalidModule("the memory of its variables is unknown: " + unread);
+  if (!unread.empty()) {
+    require(driver_.module_unload(module), "unloading a module");
+    throw InvalidModule("the memory of its variables is unknown: " + unread);
+  }
   variable_bytes_ += bytes;
   modules_.push_back(module);
   return static_cast<sim::ModuleId>(modules_.size() - 1);
@@ -564,6 +567,7 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
   const CUresult launched = launch(kernel, config, pointers.data());
   if (const auto refused = refusal(launched)) {
     result.status = *refused;
+    if (!kernel.has_run && !finish()) result.status = status_of(failed_);  // it is not held
     return result;
   }
   bool done = put(launched);

@@ -22,12 +22,12 @@ class Server {
   // belong to the harness.
   Server(Control& control, std::span<std::byte> arena, std::byte* link, Gpu& gpu);
 
-  void obey();  // carries out the order in control; throws NeverEnds
+  void obey();  // carries out the order in control; throws NeverEnds or GpuFault
   bool listening() const { return listening_; }
   // While listening, the process waited this long without sleeping. That is not the work of the
   // phase.
   void waited(std::uint64_t ns);
-  void serve();  // answers the call in the link page; throws nothing but NeverEnds
+  void serve();  // answers the call in the link page; throws nothing but NeverEnds and GpuFault
   // The processor time of this process, in ns, by which the current work must be done; 0 when idle.
   // Thread-safe.
   const std::atomic<std::uint64_t>& deadline() const { return deadline_; }

@@ -171,6 +171,7 @@ class DriverError : public std::runtime_error {
   X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, std::size_t, CUstream))                 \
   X(module_load, cuModuleLoadDataEx,                                                            \
     (CUmodule*, const void* image, unsigned options, int* names, void** values))                \
+  X(module_unload, cuModuleUnload, (CUmodule))                                                  \
   X(module_function, cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))            \
   X(module_global, cuModuleGetGlobal_v2,                                                        \
     (CUdeviceptr*, std::size_t * bytes, CUmodule, const char* name))                            \

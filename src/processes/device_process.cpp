@@ -77,6 +77,8 @@ bool DeviceProcess::order(Order order, std::chrono::milliseconds patience) {
   }
 }
 
+static_assert(device::kGuardBytes <= kCanaryBytes);
+
 DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout) {
   handles_.clear();
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {

@@ -292,7 +292,7 @@ struct Device::State {
       const bool constant = v.space == ptx::Space::constant;
       if ((v.space != ptx::Space::global && !constant) || v.is_extern) continue;
       const std::uint64_t bytes = std::max<std::uint64_t>(v.bytes, 1);
-      const auto address = memory.allocate(bytes, v.name, constant);
+      const auto address = memory.allocate(bytes, v.name, constant, v.align);
       if (!address) {
         throw TooLarge(fmt::format("{}: no room for its {} bytes", v.name, v.bytes));
       }

@@ -354,7 +354,8 @@ TEST_F(HardwareGpuTest, EachFailureOfTheDriverIsTold) {
           "cuDeviceTotalMem_v2", "cuDriverGetVersion", "cuStreamSynchronize",
           "cuModuleGetGlobal_v2", "cuFuncSetAttribute", "cuFuncGetParamInfo",
           "cuMemcpyDtoDAsync_v2", "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-          "cuLaunchCooperativeKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled"})
+          "cuLaunchCooperativeKernel", "cuLaunchKernelEx", "cuTensorMapEncodeTiled",
+          "cuModuleUnload"})
       if (name == other) return false;
     return true;
   };

@@ -100,7 +100,7 @@ std::unique_ptr<Code> decode_function(const ptx::Module& module, const ptx::Func
   auto code = std::make_unique<Code>();
   code->name = f.name;
   Names names(f, symbols);
-  code->local_bytes = place_locals(f, f.entry ? &program.info : nullptr, names);
+  place_locals(f, f.entry ? &program.info : nullptr, names, *code);
   const std::uint32_t rows_end = place_rows(f, 0, names, *code);
   FunctionDecoder decoder(f, names, callees);
   FunctionDraft draft;

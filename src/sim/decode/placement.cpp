@@ -35,11 +35,12 @@ void place_kernel_params(const ptx::Function& f, KernelInfo& info) {
   info.params_bytes = static_cast<std::uint32_t>(end);
 }
 
-std::uint32_t place_locals(const ptx::Function& f, const KernelInfo* entry, Names& names) {
+void place_locals(const ptx::Function& f, const KernelInfo* entry, Names& names, Code& code) {
   std::uint64_t end = 0;
   for (const ptx::Variable& v : f.locals) {
     if (v.space != Space::local) continue;
     end = aligned(end, v.align);
+    code.local_align = std::max(code.local_align, v.align);
     names.add(v.name, {Symbol::Kind::local, end, v.bytes});
     end += v.bytes;
   }
@@ -50,7 +51,7 @@ std::uint32_t place_locals(const ptx::Function& f, const KernelInfo* entry, Name
     names.add(f.parameters[i].name,
               {Symbol::Kind::kernel_param, entry->param_offset[i], f.parameters[i].bytes});
   }
-  return static_cast<std::uint32_t>(aligned(end, 16));
+  code.local_bytes = static_cast<std::uint32_t>(aligned(end, 16));
 }
 
 std::uint32_t place_rows(const ptx::Function& f, std::uint32_t base, Names& names, Code& code) {

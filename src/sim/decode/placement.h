@@ -19,8 +19,9 @@ using VariableTable = std::map<std::string, VariableInfo, std::less<>>;
 // Sets the offsets of a kernel's parameters.
 void place_kernel_params(const ptx::Function&, KernelInfo&);
 
-// Adds .local variables and, for an entry, its parameters. Returns the bytes of local memory.
-std::uint32_t place_locals(const ptx::Function&, const KernelInfo*, Names&);
+// Adds .local variables and, for an entry, its parameters. Sets the size and alignment of the code's
+// local memory.
+void place_locals(const ptx::Function&, const KernelInfo*, Names&, Code&);
 
 // Places the rows of the .param variables of a .func and of its calls. Returns the bytes of frame
 // that they take, starting at `base`. Variables of calls that are not live at the same time share

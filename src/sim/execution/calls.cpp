@@ -58,7 +58,8 @@ Frame& frame_for(WarpRun& w, const Code& code) {
 
 void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   const Frame& parent = *frame.parent;
-  frame.local_base = (parent.local_base + parent.code->local_bytes + 15) / 16 * 16;
+  const std::uint32_t align = frame.code->local_align;  // a power of two
+  frame.local_base = (parent.local_base + parent.code->local_bytes + align - 1) & ~(align - 1);
   const std::uint32_t top = frame.local_base + frame.code->local_bytes;
   // On hardware, the registers of callers that wait for a return lie in local memory.
   frame.saved_bytes = parent.saved_bytes + parent.code->frame_bytes / kLanes;

@@ -171,6 +171,7 @@ struct Code {  // of an entry or a .func
   std::vector<ParamRows> results, parameters;  // for a .func
   std::uint32_t frame_bytes = 0, predicates = 0;
   std::uint32_t local_bytes = 0;  // .local variables and depot, per thread
+  std::uint32_t local_align = 16;
   std::uint32_t first_pc = 0;     // pc of code[0]; pcs are unique within a program
   std::uint32_t first_block = 0;  // likewise for blocks
 

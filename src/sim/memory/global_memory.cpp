@@ -26,7 +26,9 @@ constexpr std::uint64_t kAlign = 256, kGap = 256;
 // Limits on live allocations, and on these and freed ones together.
 constexpr std::size_t kMostAllocations = 1 << 18, kMostRemembered = 1 << 20;
 
-constexpr std::uint64_t round_up(std::uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+constexpr std::uint64_t round_up(std::uint64_t n, std::uint64_t unit = kAlign) {
+  return (n + unit - 1) / unit * unit;
+}
 
 // Ensures that nobody else gets the range, and that dereferencing a device pointer on the host
 // faults.
@@ -131,16 +133,17 @@ struct GlobalMemory::State {
     if (footprint != nullptr) footprint->forget(address, size);
   }
 
-  // The first address at or after `from` with room for `size` bytes and the gaps; 0: none.
-  std::uint64_t room(std::uint64_t from, std::uint64_t size) const {
-    std::uint64_t candidate = from;
+  // The first multiple of `align` at or after `from` with room for `size` bytes and the gaps; 0:
+  // none.
+  std::uint64_t room(std::uint64_t from, std::uint64_t size, std::uint64_t align) const {
+    std::uint64_t candidate = round_up(from, align);
     auto it = allocations.upper_bound(candidate);
     if (it != allocations.begin()) --it;
     for (; it != allocations.end(); ++it) {
       const Allocation& a = it->second;
       if (!a.live || a.address + a.bytes + kGap <= candidate) continue;
       if (candidate + size + kGap <= a.address) break;
-      candidate = round_up(a.address + a.bytes) + kGap;
+      candidate = round_up(round_up(a.address + a.bytes) + kGap, align);
     }
     return candidate + size + kGap <= end() ? candidate : 0;
   }
@@ -161,15 +164,15 @@ GlobalMemory::GlobalMemory(std::uint64_t capacity_bytes) {
 GlobalMemory::~GlobalMemory() = default;
 
 std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::string name,
-                                                    bool read_only) {
+                                                    bool read_only, std::uint64_t align) {
   State& s = *state_;
   if (bytes == 0) throw std::invalid_argument("an allocation of no bytes");
   if (bytes > s.capacity - s.live || s.live_count == kMostAllocations) return std::nullopt;
   if (s.allocations.size() >= kMostRemembered)
     std::erase_if(s.allocations, [](const auto& a) { return !a.second.live; });
   const std::uint64_t size = round_up(bytes);
-  std::uint64_t address = s.room(s.cursor, size);
-  if (address == 0) address = s.room(kGlobalRange.begin + kGap, size);
+  std::uint64_t address = s.room(s.cursor, size, align);
+  if (address == 0) address = s.room(kGlobalRange.begin + kGap, size, align);
   if (address == 0) return std::nullopt;
 
   // Forgets freed allocations there.

@@ -39,8 +39,9 @@ class GlobalMemory {
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
   // nullopt: out of memory. bytes == 0 is not allowed; the caller must handle it.
+  // `align`: a power of two; every address is aligned to 256 bytes anyway.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::string name = {},
-                                        bool read_only = false);
+                                        bool read_only = false, std::uint64_t align = 1);
   bool free(std::uint64_t address);  // false: not the start of a live allocation
 
   // The live or freed allocation that contains `address`; null if none ever did, or if its range

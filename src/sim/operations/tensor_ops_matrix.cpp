@@ -6,6 +6,7 @@
 // since accesses of 16 bytes go by quarter warps, only rows of the same matrix can conflict.
 #include <cstring>
 
+#include "sim/address_map.h"
 #include "sim/operations/tensor_ops.h"
 
 namespace assay::sim {
@@ -46,7 +47,8 @@ void addresses(Warp& w, const Instr& i, std::uint32_t slot, Rows& rows) {
       // Addresses in the window have 32 bits and wrap around.
       rows.address[lane] = static_cast<std::uint32_t>(w.r32(slot).v[lane] + i.imm);
     } else {
-      rows.address[lane] = w.r64(slot).v[lane] + i.imm;
+      // Must point into the window.
+      rows.address[lane] = w.r64(slot).v[lane] + i.imm - kSharedRange.begin;
     }
   }
 }
@@ -57,7 +59,7 @@ void run_ldmatrix(Warp& w, const Instr& i) {
   const std::uint32_t* slot = w.extra + i.aux;
   Rows rows;
   addresses<space>(w, i, slot[count], rows);
-  read_lanes(w, space, rows.address, kRowLanes<count>, 16, rows.matrix);
+  read_lanes(w, ptx::Space::shared, rows.address, kRowLanes<count>, 16, rows.matrix);
   for (int j = 0; j < count; ++j) {
     store(w.r32(slot[j]), trans ? transposed(rows.matrix[j]) : rows.matrix[j]);
   }
@@ -73,7 +75,7 @@ void run_stmatrix(Warp& w, const Instr& i) {
     const Matrix m = matrix_of(w.r32(slot[1 + j]));
     rows.matrix[j] = trans ? transposed(m) : m;
   }
-  write_lanes(w, space, rows.address, kRowLanes<count>, 16, rows.matrix);
+  write_lanes(w, ptx::Space::shared, rows.address, kRowLanes<count>, 16, rows.matrix);
 }
 
 void run_movmatrix(Warp& w, const Instr& i) {

@@ -103,6 +103,27 @@ yes:
             }));
 }
 
+TEST_F(Call, LocalsOfACalleeAreAligned) {
+  load_kernel(R"(
+  .local .align 4 .b8 own[4];
+  .reg .b64 %rd8;
+  { .param .b64 r;
+  call (r), where, ();
+  ld.param.b64 %rd8, [r]; }
+  cvt.u32.u64 %r1, %rd8;
+  and.b32 %r1, %r1, 127;
+  st.global.u32 [%out], %r1;)",
+              R"(
+.func (.param .b64 r) where() {
+  .local .align 128 .b8 mine[4]; .reg .b64 %rd<3>;
+  mov.u64 %rd1, mine;
+  st.param.b64 [r], %rd1;
+  ret;
+}
+)");
+  EXPECT_EQ(run(), std::vector<std::uint32_t>(32, 0));
+}
+
 // Half of the lanes come later, and the first wait for them in the callee.
 constexpr const char* kMeeting = R"(
 .func (.param .b32 r) meet(.param .b32 a) {

@@ -28,6 +28,14 @@ TEST(GlobalMemory, AllocationsAreAlignedAndApart) {
   }
 }
 
+TEST(GlobalMemory, AlignsVariablesAsTheyAsk) {
+  GlobalMemory memory(1 << 20);
+  for (const std::uint64_t align : {1, 512, 4, 4096}) {
+    const std::uint64_t a = memory.allocate(4, "v", false, align).value();
+    EXPECT_EQ(a % std::max<std::uint64_t>(align, 256), 0u) << align;
+  }
+}
+
 TEST(GlobalMemory, FindsLiveAndFreedAllocations) {
   GlobalMemory memory(1 << 20);
   const std::uint64_t a = memory.allocate(100, "table", true).value();

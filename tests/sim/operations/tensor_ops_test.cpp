@@ -335,7 +335,7 @@ TEST(Ldmatrix, EveryCountAndTranspose) {
           // Lanes that supply no row have an invalid address.
           w.r32("%r1").v[l] =
               l < 8u * static_cast<unsigned>(count) ? row_address(l) - 16 : 0xfffffff1u;
-          w.r64("%rd1").v[l] = w.r32("%r1").v[l];
+          w.r64("%rd1").v[l] = kSharedRange.begin + w.r32("%r1").v[l];
         }
         const std::string x = ".x" + std::to_string(count), t = trans ? ".trans" : "";
         w.run("ldmatrix.sync.aligned" + (trans ? x + t + ".m8n8" : ".m8n8" + x) +

@@ -39,6 +39,12 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned option
   });
 }
 
+CUresult cuModuleUnload(CUmodule module) {
+  return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
+    return gpu.modules.has(module) ? kSuccess : kInvalidHandle;
+  });
+}
+
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   return call(__func__, Needs::context, [&](SimulatedGpu& gpu) {
     if (function == nullptr || name == nullptr) return kInvalidValue;
