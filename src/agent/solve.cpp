@@ -1,12 +1,17 @@
 #include "agent/solve.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "agent/session_log.h"
 #include "spec/spec.h"
+#include "util/fd.h"
+#include "util/files.h"
+#include "util/plain_file.h"
 #include "util/temporary_folder.h"
 #include "util/text.h"
 
@@ -20,10 +25,25 @@ constexpr std::size_t kShownLines = 5;
 // links.
 Submission answer_in(const fs::path& folder, Language language, const std::string& challenge) {
   const TemporaryFolder sources("assay-answer-");
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  std::error_code ec;
+  fs::directory_iterator entries(folder, ec);
+  if (ec) {
+    Submission none;
+    none.rejected = fmt::format("its folder cannot be read: {}", ec.message());
+    return none;
+  }
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename();
-    if (!is_source_name(name) || entry.symlink_status().type() != fs::file_type::regular) continue;
-    fs::copy_file(entry.path(), sources.path() / name);
+    if (!is_source_name(name) || entry.symlink_status(ec).type() != fs::file_type::regular)
+      continue;
+    const PlainFile file = read_plain_file(fd.get(), name, kLargestSource);
+    if (!file.objection.empty()) {
+      Submission none;
+      none.rejected = fmt::format("{}: {}", printable(name, 1), file.objection);
+      return none;
+    }
+    write_file_alone(sources.path() / name, file.contents);
   }
   std::vector<Submission> found = read_submissions(sources.path(), "", challenge, "");
   for (Submission& s : found)

@@ -16,6 +16,7 @@
 #include "cli/harness.h"
 #include "cli/progress.h"
 #include "sandbox/worker_image.h"
+#include "util/cpu_set.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -184,6 +185,7 @@ int execute(const Context& context, const AttackCommand& c) {
   std::vector<Attack> chosen = attack::choose(known, c.ids);
   if (c.fast) std::erase_if(chosen, [](const Attack& a) { return !a.fast; });
   if (c.list) return list(chosen, c.json);
+  if (chosen.empty()) throw Error("none of these attacks is fast: leave out --fast");
   std::vector<Row> rows;
   for (const Attack& a : chosen) rows.push_back({a, {}, {}});
   const Attack neighbour = attack::read_attack(folder / "neighbour_honest", specs).front();
@@ -222,7 +224,7 @@ void add_attack(CLI::App& app, Action& action) {
       ->add_option("--jobs,-j", c->jobs,
                    "how many run side by side; those on the clock always run alone\n"
                    "(default: one a core)")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, CpuSet::kMost));
   command->add_option("--tier", c->tier, "the sandbox to attack; auto is the strongest that works")
       ->check(CLI::IsMember({"auto", "namespaces", "landlock", "none"}))
       ->capture_default_str();

@@ -6,6 +6,8 @@
 
 #include "assay/error.h"
 #include "cli/output.h"
+#include "grade/currency.h"
+#include "grade/gpu.h"
 #include "store/migrate.h"
 #include "util/files.h"
 #include "util/shell.h"
@@ -37,6 +39,14 @@ std::string where_the_site_is(const fs::path& results, const std::string& named)
   const fs::path index = results / "site" / "index.html";
   if (!fs::exists(index)) return fmt::format("As a site: {}\n", command);
   return fmt::format("The site: {}, as it was when `{}` wrote it\n", index.string(), command);
+}
+
+std::string data_sheet_of(const Scoreboard& board) {
+  const std::string name = gpu_of(board, Device::sim);
+  for (const std::string& file : gpu_names()) {
+    if (gpu_named(file).name == name) return file;
+  }
+  return kDefaultGpu;
 }
 
 std::vector<std::string> models_of(const Scoreboard& board) {

@@ -24,6 +24,10 @@ bool has_board(const std::filesystem::path& folder);
 // as given with --results, or "".
 std::string where_the_site_is(const std::filesystem::path& results, const std::string& named);
 
+// The --gpu on which the board's rows are modelled; the default if that data sheet no longer
+// exists.
+std::string data_sheet_of(const Scoreboard&);
+
 std::vector<std::string> models_of(const Scoreboard&);  // each once, sorted
 
 }  // namespace assay::cli

@@ -98,17 +98,17 @@ int compare_models(const Context& context, const CompareOptions& o) {
   tell_missing(missing);
   if (const std::string stale = stale_text(count_stale(board, specs)); !stale.empty())
     tell(stale + "\n");
-  if (o.json) {
-    fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return kDone;
-  }
   const std::string text = page.to_terminal();
   if (text.empty()) {
     throw Error(
         fmt::format("no two of these models were measured on {}: `assay run` measures them",
                     o.device.empty() ? "the same device" : "the device '" + o.device + "'"));
   }
-  fmt::print("{}", text);
+  if (o.json) {
+    fmt::print("{}\n", document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", text);
+  }
   return kDone;
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "assay/error.h"
 #include "cli/boards.h"
@@ -17,6 +19,7 @@
 #include "report/figures.h"
 #include "report/page.h"
 #include "util/files.h"
+#include "util/text.h"
 
 namespace assay::cli {
 namespace {
@@ -52,6 +55,24 @@ Scoreboard board_named(const Context& context, const std::string& name) {
   }
   if (fs::exists(name)) return parse_scoreboard(read_file(name), name);
   return board_of_revision(context, name);
+}
+
+// A misspelt name would find no difference.
+void require_known(const DiffOptions& o, const Scoreboard& before, const Scoreboard& after) {
+  std::set<std::string> models, challenges;
+  for (const Scoreboard* board : {&before, &after}) {
+    for (const auto& [key, row] : board->entries) {
+      models.insert(key.model);
+      challenges.insert(key.challenge);
+    }
+  }
+  const auto require = [](const char* kind, const std::string& name,
+                          const std::set<std::string>& known) {
+    if (!name.empty() && !known.contains(name))
+      throw Error("on these boards: " + unknown_name(kind, name, {known.begin(), known.end()}));
+  };
+  require("model", o.model, models);
+  require("challenge", o.challenge, challenges);
 }
 
 Scoreboard narrowed(Scoreboard board, const DiffOptions& o) {
@@ -120,9 +141,12 @@ void print_json(const std::vector<CellChange>& changes) {
 }
 
 int diff(const Context& context, const DiffOptions& o) {
-  const Scoreboard before = narrowed(board_named(context, o.before), o);
-  const Scoreboard after =
-      narrowed(o.after.empty() ? open_board(context.results()) : board_named(context, o.after), o);
+  Scoreboard before = board_named(context, o.before);
+  Scoreboard after =
+      o.after.empty() ? open_board(context.results()) : board_named(context, o.after);
+  require_known(o, before, after);
+  before = narrowed(std::move(before), o);
+  after = narrowed(std::move(after), o);
   const auto changes = compare::diff_boards(before, after, o.least, o.across_specs);
   if (o.json) {
     print_json(changes);

@@ -85,6 +85,7 @@ class OnGpu {
     const cases::Sizes sizes = c.sizes == "sim" ? cases::Sizes::simulated : cases::Sizes::full;
     for (const ChallengeSpec& whole : load_specs(context, c.challenges))
       tested_.emplace_back(cases::spec_on_gpu(whole, sizes));
+    require_case();
     if (c.models.empty()) return;
     std::vector<ChallengeSpec> specs;
     for (const Tested& t : tested_) specs.push_back(t.spec);
@@ -100,12 +101,22 @@ class OnGpu {
       if (!c_.no_check) check(progress);
       if (!c_.no_time) time(progress);
     }
-    fmt::print("{}", text());
+    // First: what is printed may go to a program that reads only the beginning.
     if (!c_.json.empty()) write_file_atomically(c_.json, document().dump(1) + "\n");
+    fmt::print("{}", text());
     return all_right() ? kDone : kCheckFailed;
   }
 
  private:
+  void require_case() const {
+    if (c_.only.empty()) return;
+    std::vector<std::string> known;
+    for (const Tested& t : tested_)
+      for (const CaseSpec& spec : t.spec.cases) known.push_back(spec.name);
+    if (std::ranges::find(known, c_.only) == known.end())
+      throw Error(unknown_name("case", c_.only, known));
+  }
+
   void side_by_side(const std::vector<std::function<void()>>& work) const {
     for_each_job(work.size(), c_.jobs, [&](std::size_t i) { work[i](); });
   }

@@ -69,11 +69,8 @@ std::string model_table(const std::vector<Submission>& submissions, const Models
   return table.str();
 }
 
-nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
-                               const std::vector<Submission>& submissions, const Models& models) {
-  nlohmann::ordered_json document{{"challenges", nlohmann::ordered_json::array()},
-                                  {"models", nlohmann::ordered_json::array()},
-                                  {"submissions", nlohmann::ordered_json::array()}};
+void add_challenges(nlohmann::ordered_json& document, const std::vector<ChallengeSpec>& specs) {
+  document["challenges"] = nlohmann::ordered_json::array();
   for (const ChallengeSpec& s : specs) {
     document["challenges"].push_back({{"name", s.name},
                                       {"difficulty", s.difficulty},
@@ -81,6 +78,12 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
                                       {"timed", count_timed(s)},
                                       {"simulated", spec_for(Device::sim, s).cases.size()}});
   }
+}
+
+void add_models(nlohmann::ordered_json& document, const std::vector<Submission>& submissions,
+                const Models& models) {
+  document["models"] = nlohmann::ordered_json::array();
+  document["submissions"] = nlohmann::ordered_json::array();
   for (const auto& [model, about] : models) {
     nlohmann::ordered_json row{{"model", model}};
     row.update(to_json(about));
@@ -94,7 +97,6 @@ nlohmann::ordered_json as_json(const std::vector<ChallengeSpec>& specs,
                                        {"rejected", s.rejected},
                                        {"no_answer", s.no_answer}});
   }
-  return document;
 }
 
 int execute(const Context& context, const ListCommand& c) {
@@ -107,7 +109,10 @@ int execute(const Context& context, const ListCommand& c) {
   const Models models = described_models(root, submissions);
   for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
   if (c.json) {
-    fmt::print("{}\n", as_json(specs, submissions, models).dump(1));
+    nlohmann::ordered_json document;
+    if (c.what != "models") add_challenges(document, specs);
+    if (c.what != "challenges") add_models(document, submissions, models);
+    fmt::print("{}\n", document.dump(1));
     return kDone;
   }
   if (c.what != "models") fmt::print("{}", challenge_table(specs));

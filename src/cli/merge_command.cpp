@@ -57,19 +57,22 @@ int merge_all(const Context& context, const MergeOptions& o) {
   const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
   open_board_to_change(results);
   std::size_t taken = 0;
+  std::string said;  // printed in the end: a closed pipe must not stop the rest
   try {
     for (const store::IncomingResults& incoming : all) {
       const store::MergeCount count = store::merge_results(results, incoming, o.prefer);
-      fmt::print("{}\n", in_words(incoming, count));
+      said += in_words(incoming, count) + "\n";
       taken += count.taken();
     }
   } catch (const Stopped&) {
+    fmt::print("{}", said);
     tell(
         fmt::format("stopped by {}: what was taken in until then is stored; the same command again "
                     "takes in the rest\n",
                     stop_signal_name()));
     throw;
   }
+  fmt::print("{}", said);
   if (taken > 0) fmt::print("`assay report` brings the rankings up to date\n");
   return kDone;
 }
@@ -95,7 +98,8 @@ void add_merge(CLI::App& app, Action& action) {
 Reads scoreboard.json and cells/ of each FOLDER, and writes nothing there. All are read
 before anything is written; one that this assay cannot read stops it.
 
-Exit status: 0 merged, 2 an error; then nothing was written.
+Exit status: 0 merged, 2 an error. Of a folder that cannot be read nothing is written; on a
+full disk, what was taken in until then stays, and the same command takes in the rest.
 
 Examples:
   assay merge /mnt/other/results

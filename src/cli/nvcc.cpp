@@ -230,10 +230,12 @@ fs::path compile_object(const Nvcc& nvcc, const CudaBuild& build, const fs::path
                           build.flags;
   const std::string identity = identity_of(nvcc, command);
   if (const auto kept = cache.find(identity)) return *kept;
+  const auto begun = fs::file_time_type::clock::now();
   const bool warned = run_nvcc(command + Command{"-o", object.string()}, object.parent_path(),
                                "compile " + source.string());
   const fs::path rule = fs::path(object).replace_extension(".d");
-  if (!warned && fs::exists(rule)) cache.add(identity, object, prerequisites(read_file(rule)));
+  if (!warned && fs::exists(rule))
+    cache.add(identity, object, prerequisites(read_file(rule)), begun);
   return object;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "assay/error.h"
@@ -58,7 +60,16 @@ std::optional<fs::path> ObjectCache::find(const std::string& command) {
 }
 
 void ObjectCache::add(const std::string& command, const fs::path& object,
-                      const std::vector<fs::path>& files) {
+                      const std::vector<fs::path>& files, fs::file_time_type begun) {
+  // A file that was written meanwhile may not be what the compiler read. The kernel's clock for
+  // files lags behind by a tick.
+  constexpr std::chrono::milliseconds kTick{10};
+  const bool meanwhile = std::ranges::any_of(files, [&](const fs::path& file) {
+    std::error_code ec;
+    const auto written = fs::last_write_time(file, ec);
+    return ec || written >= begun - kTick;
+  });
+  if (meanwhile) return;
   const auto list = list_of(files);
   if (!list || list->empty()) return;
   const std::string key = key_of(command);

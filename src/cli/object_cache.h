@@ -19,10 +19,10 @@ class ObjectCache {
   // The object that this command made, unless a file that it read has changed. The command stands
   // for all that the object depends on besides files.
   std::optional<std::filesystem::path> find(const std::string& command);
-  // Keeps an object that the command has made from these files. Keeps nothing if a file cannot be
-  // read or its name has a line break.
+  // Keeps an object that the command, begun at that time, has made from these files. Keeps nothing
+  // if a file cannot be read, was written since, or has a name with a line break.
   void add(const std::string& command, const std::filesystem::path& object,
-           const std::vector<std::filesystem::path>& files);
+           const std::vector<std::filesystem::path>& files, std::filesystem::file_time_type begun);
 
  private:
   BuildCache& cache_;

@@ -8,6 +8,7 @@
 
 #include "assay/error.h"
 #include "assay/parallel.h"
+#include "cli/boards.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/real_gpu.h"
@@ -21,6 +22,8 @@
 
 namespace assay::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct RerunCommand {
   HarnessOptions harness;
@@ -117,6 +120,9 @@ int execute(const Context& context, const RerunCommand& c) {
   if (!c.only.empty() && find_case(specs.front(), c.only) == nullptr)
     throw Error(unknown_name("case", c.only, case_names(specs.front())));
   Harness harness = set_up(context, c.harness);
+  const fs::path results = c.results.empty() ? context.results() : fs::path(c.results);
+  // The model of the board's other rows: with another, this one would compare with none.
+  if (c.only.empty() && has_board(results)) harness.gpu = data_sheet_of(open_board(results));
   Place place = place_on(submission.device(), harness, c.gpus, "");
   const std::uint64_t seed = c.seed.value_or(random_seed());
   const cells::RunOptions options{.tier = harness.tier.tier,
@@ -128,20 +134,21 @@ int execute(const Context& context, const RerunCommand& c) {
     return replay_case(std::move(place.world), options, c, specs.front(), submission);
 
   calibrate(harness.machine);
-  store::ResultStore store(c.results.empty() ? context.results()
-                                             : std::filesystem::path(c.results));
+  store::ResultStore store(results);
   tell(store.migration());
   std::vector<RunnerAt> runners;
   runners.push_back({std::make_unique<cells::CellRunner>(std::move(place.world), options),
                      std::move(place.machine)});
-  store.start(new_run(harness, seed, {{"models", {c.model}}, {"challenges", {c.challenge}}}));
+  store.start(
+      new_run(harness, seed,
+              {{"models", {c.model}}, {"challenges", {c.challenge}}, {store::kOneCell, true}}));
   std::vector<BoardEntry> entries;
   try {
     Progress progress(1);
     entries = run_cells(harness, runners, specs, {submission},
                         static_cast<std::size_t>(available_cores()), store, progress);
   } catch (const Stopped&) {
-    store.finish();  // not a run that --resume could continue
+    store.finish();
     tell(fmt::format("stopped by {}: nothing was stored, and the board is as it was\n",
                      stop_signal_name()));
     throw;

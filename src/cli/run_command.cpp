@@ -22,6 +22,7 @@
 #include "session/runner_steps.h"
 #include "session/shard.h"
 #include "util/clock.h"
+#include "util/cpu_set.h"
 #include "util/files.h"
 #include "util/shell.h"
 #include "util/stop.h"
@@ -40,6 +41,7 @@ struct RunCommand {
   std::optional<std::uint64_t> seed;
   bool quick = false, resume = false, json = false, stale = false, gpu_given = false;
   bool go_on = false, sole_writer = false;
+  std::vector<std::string> given;  // the options that the user named
 
   bool on_real_gpu() const { return device == to_string(Device::cuda); }
 };
@@ -62,6 +64,37 @@ nlohmann::json remembered(const RunCommand& c) {
           {"shard_cells", c.shard_cells}};
 }
 
+// What is given beside --resume must be what the run began with. A GPU may be another: the one
+// that it began on may be out of order.
+void require_same(const store::RunStart& begun, const RunCommand& c) {
+  const std::pair<const char*, const char*> kOptions[] = {{"submissions", "--submissions"},
+                                                          {"models", "--model"},
+                                                          {"challenges", "--challenge"},
+                                                          {"device", "--device"},
+                                                          {"march", "--march"},
+                                                          {"gpu", "--gpu"},
+                                                          {"quick", "--quick"},
+                                                          {"stale", "--stale"},
+                                                          {"shard", "--shard"},
+                                                          {"corpus", "--corpus"}};
+  const nlohmann::json asked = remembered(c);
+  const auto given = [&](const char* option) {
+    return std::ranges::find(c.given, option) != c.given.end();
+  };
+  std::string others;
+  for (const auto& [key, option] : kOptions) {
+    if (given(option) && begun.options.contains(key) && begun.options.at(key) != asked.at(key))
+      others += fmt::format("{}{}", others.empty() ? "" : ", ", option);
+  }
+  if (c.seed && *c.seed != begun.seed) others += others.empty() ? "--seed" : ", --seed";
+  if (!others.empty()) {
+    throw Error(fmt::format(
+        "the run was begun with another {}, and goes on as it was begun: leave that out, or begin "
+        "another run without --resume",
+        others));
+  }
+}
+
 void recall(const nlohmann::json& options, RunCommand& c) {
   c.submissions = options.value("submissions", c.submissions);
   c.models = options.value("models", c.models);
@@ -69,9 +102,13 @@ void recall(const nlohmann::json& options, RunCommand& c) {
   c.device = options.value("device", c.device);
   c.harness.target = options.value("march", c.harness.target);
   c.gpu = options.value("gpu", c.gpu);
-  c.gpus.driver = options.value("driver", c.gpus.driver);
-  c.gpus.management = options.value("management", c.gpus.management);
-  c.gpus.gpus = options.value("gpus", c.gpus.gpus);
+  const auto recall_unless_given = [&](const char* key, std::string& value) {
+    if (std::ranges::find(c.given, std::string("--") + key) == c.given.end())
+      value = options.value(key, value);
+  };
+  recall_unless_given("driver", c.gpus.driver);
+  recall_unless_given("management", c.gpus.management);
+  recall_unless_given("gpus", c.gpus.gpus);
   c.gpu_given = true;
   c.quick = options.value("quick", c.quick);
   c.stale = options.value("stale", c.stale);
@@ -145,16 +182,6 @@ std::size_t choose_stale(const RunCommand& c, const store::ResultStore& store,
     return !stale.contains(key) && !(c.resume && store.run().cells.contains(key));
   });
   return newer + absent + without_compiler + on_real_gpu;
-}
-
-// The --gpu on which the board's rows are modelled; the default if that data sheet no longer
-// exists.
-std::string data_sheet_of(const Scoreboard& board) {
-  const std::string name = gpu_of(board, Device::sim);
-  for (const std::string& file : gpu_names()) {
-    if (gpu_named(file).name == name) return file;
-  }
-  return kDefaultGpu;
 }
 
 // The folder from which all shards read the cost of each submission. Throws Error if a shard would
@@ -304,6 +331,7 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
   }
   if (c.resume) {
     const store::RunStart& unfinished = store.resume().start;
+    require_same(unfinished, c);
     recall(unfinished.options, c);
     c.seed = unfinished.seed;
   }
@@ -380,7 +408,7 @@ int execute(const Context& context, RunCommand c) {
     return measure(context, c, store, submissions);
   } catch (const std::exception& fault) {
     if (stop_signal() == 0) {
-      if (!store.is_running() || store.run().finished) throw;
+      if (!store.is_running() || store.run().finished || submissions == 0) throw;
       throw Error(
           fmt::format("{}\n{}", fault.what(), what_is_kept(context, c, store, submissions)));
     }
@@ -445,13 +473,15 @@ Examples:
       ->add_option(
           "--jobs,-j", c->jobs,
           "threads for builds and correctness (default: one a core); timing is always alone")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, CpuSet::kMost));
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--stale", c->stale,
                     "only what is on the board and not of today; done when there is none");
-  auto* shard = command->add_option(
-      "--shard", c->shard, "I/N: the I-th of N parts, which N machines measure (see below)");
+  auto* shard = command
+                    ->add_option("--shard", c->shard,
+                                 "I/N: the I-th of N parts, which N machines measure (see below)")
+                    ->excludes("--stale");  // the shard's own board is empty
   command
       ->add_option("--costs", c->costs,
                    "results folder that says what each submission costs (default: WORK/results)")
@@ -470,6 +500,8 @@ Examples:
   add_harness_options(*command, c->harness);
   command->callback([&action, command, c] {
     c->gpu_given = command->count("--gpu") > 0;
+    for (const CLI::Option* option : command->get_options())
+      if (option->count() > 0) c->given.push_back(option->get_name());
     action = [c](const Context& context) { return execute(context, *c); };
   });
 }

@@ -25,6 +25,7 @@
 #include "numerics/jobs.h"
 #include "spec/spec.h"
 #include "util/clock.h"
+#include "util/cpu_set.h"
 #include "util/files.h"
 #include "util/stop.h"
 #include "util/text.h"
@@ -106,6 +107,18 @@ std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const Selfte
       const bool wanted = c.examples.empty() || std::find(c.examples.begin(), c.examples.end(),
                                                           example.name) != c.examples.end();
       if (wanted) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
+    }
+  }
+  for (const std::string& name : c.examples) {
+    if (std::ranges::none_of(rows, [&](const Row& row) { return row.example.name == name; })) {
+      std::vector<std::string> known;
+      for (const ChallengeSpec& spec : specs) {
+        for (const Language language : {Language::cpp, Language::cuda})
+          for (const cells::Example& e : cells::load_examples(spec, language))
+            known.push_back(e.name);
+      }
+      if (std::ranges::find(known, name) == known.end())
+        throw Error(unknown_name("example", name, known));
     }
   }
   return rows;
@@ -305,7 +318,7 @@ Examples:
   command
       ->add_option("--jobs,-j", c->jobs,
                    "threads for builds and checks; timing is always alone (default: one a core)")
-      ->check(CLI::Range(1, 256));
+      ->check(CLI::Range(1, CpuSet::kMost));
   command->add_option("--seed", c->seed, "seed of the inputs, and of the mutants")
       ->capture_default_str();
   command->add_flag("--every-case", c->every_case,

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/progress.h"
+#include "grade/currency.h"
 #include "records/evidence.h"
 #include "records/machine_kind.h"
 #include "report/terminal.h"
@@ -170,6 +171,17 @@ void lay_out(const Context& context, const SlurmCommand& c, const RunAsked& aske
   folder.write(array);
 }
 
+// Called while a stop is under way, which is told whatever happens here.
+void cancel_jobs(slurm::Follower& follower, const slurm::Array& array, Progress& progress) {
+  try {
+    follower.cancel();
+    progress.note("cancelled the jobs; the same command submits again what had not ended");
+  } catch (const Error& e) {
+    progress.note(fmt::format("{}; see `squeue --me`, and cancel what is left with `scancel {}`",
+                              e.what(), fmt::join(array.jobs(), " ")));
+  }
+}
+
 // Follows the array to its end; returns the shards that failed too often.
 std::vector<std::size_t> follow(const SlurmCommand& c, slurm::Array& array,
                                 const slurm::ArrayFolder& folder, slurm::SlurmCommands& scheduler) {
@@ -204,17 +216,14 @@ std::vector<std::size_t> follow(const SlurmCommand& c, slurm::Array& array,
   try {
     return follower.follow();
   } catch (const Stopped&) {
-    if (c.cancel_on_interrupt) {
-      follower.cancel();
-      progress.note("cancelled the jobs; the same command submits again what had not ended");
-    }
+    if (c.cancel_on_interrupt) cancel_jobs(follower, array, progress);
     throw;
   }
 }
 
 struct Merged {
   std::set<CellKey> cells;
-  std::size_t taken = 0;
+  std::size_t taken = 0, faults = 0;
 };
 
 // Speeds are relative to par on the same machine, but submissions do not all gain equally from a
@@ -223,8 +232,10 @@ void require_one_kind(const std::vector<store::IncomingResults>& shards) {
   std::map<std::string, std::set<std::string>> folders;
   for (const store::IncomingResults& shard : shards) {
     for (const auto& [key, row] : shard.board().entries) {
-      if (key.device == Device::cpu)
-        folders[kind_of(row.machine)].insert(shard.folder().filename().string());
+      if (key.device == Device::sim) continue;
+      const std::string kind =
+          key.device == Device::cpu ? kind_of(row.machine) : "the GPU " + gpu_of(row);
+      folders[kind].insert(shard.folder().filename().string());
     }
   }
   if (folders.size() < 2) return;
@@ -249,7 +260,10 @@ Merged merge_shards(const SlurmCommand& c, const RunAsked& asked, const fs::path
   Merged merged;
   for (const store::IncomingResults& incoming : all) {
     merged.taken += store::merge_results(results, incoming, store::Prefer::newest).taken();
-    for (const auto& [key, row] : incoming.board().entries) merged.cells.insert(key);
+    for (const auto& [key, row] : incoming.board().entries) {
+      const bool is_new = merged.cells.insert(key).second;
+      if (is_new && row.score.verdict == Verdict::harness_error) ++merged.faults;
+    }
   }
   return merged;
 }
@@ -275,6 +289,12 @@ void print_end(const SlurmCommand& c, const fs::path& results, const slurm::Arra
   if (merged.cells.size() < array.answers) {
     fmt::print("{} of {} answers have no result: the submissions changed meanwhile\n",
                array.answers - merged.cells.size(), array.answers);
+  }
+  if (merged.faults > 0) {
+    fmt::print(
+        "{} of them ended in a fault of the harness, and count for nothing: the logs say "
+        "why; a new array measures them again\n",
+        merged.faults);
   }
   for (const slurm::Failure& f : array.failures) {
     fmt::print("submitted again: shard {}, which failed{} ({})\n", f.task.shard,
@@ -337,8 +357,14 @@ int run_array(const Context& context, SlurmCommand c) {
   }
   std::optional<slurm::ArrayFolder> folder = slurm::unfinished_array(results);
   slurm::Array array;
+  if (folder) array = folder->read();
+  if (folder && array.batches.empty() && fs::is_empty(folder->shards()) &&
+      array.command != identity(c, options)) {
+    // The first submission was refused, so nothing of it is under way.
+    fs::remove_all(folder->path());
+    folder.reset();
+  }
   if (folder) {
-    array = folder->read();
     if (array.command != identity(c, options)) {
       throw Error(fmt::format(
           "{} is unfinished, of another command: go on with `assay slurm {}`; or cancel its jobs "

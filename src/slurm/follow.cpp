@@ -56,7 +56,7 @@ std::vector<std::size_t> Follower::follow() {
 void Follower::begin() {
   for (Batch& batch : array_.batches) {
     if (!batch.job.empty()) continue;
-    if (const auto job = scheduler_.job_named(batch.name)) {
+    if (const auto job = job_of(batch)) {
       batch.job = *job;
       world_.say(fmt::format("found job {}, which was submitted and not noted", *job));
     }
@@ -67,6 +67,19 @@ void Follower::begin() {
       failure.counts = false;
   }
   folder_.write(array_);
+}
+
+// Waits until the scheduler answers.
+std::optional<std::string> Follower::job_of(const Batch& batch) {
+  for (bool told = false;; told = true) {
+    try {
+      return scheduler_.job_named(batch.name);
+    } catch (const Silent& silence) {
+      if (!told) world_.say(fmt::format("{}; asking again", silence.what()));
+      check_stop();
+      world_.wait(options_.longest_wait);
+    }
+  }
 }
 
 std::vector<std::size_t> Follower::unsubmitted() const {
@@ -210,9 +223,10 @@ void Follower::cancel() {
     return true;
   });
   if (jobs.empty()) return;
-  scheduler_.cancel(jobs);
+  // Noted first: scancel may fail after it has cancelled some.
   array_.cancelled.insert(array_.cancelled.end(), jobs.begin(), jobs.end());
   folder_.write(array_);
+  scheduler_.cancel(jobs);
 }
 
 }  // namespace assay::slurm

@@ -49,6 +49,7 @@ class Follower {
 
  private:
   void begin();
+  std::optional<std::string> job_of(const Batch&);
   void submit(const std::vector<std::size_t>& shards);
   bool submit_or_defer(const std::vector<std::size_t>& shards, const Count& now);
   bool look(Count& count);  // false if the scheduler was silent

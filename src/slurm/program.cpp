@@ -91,7 +91,7 @@ Printed run_command(const std::vector<std::string>& command, double seconds) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (late) throw Error(fmt::format("{} did not end within {:.0f} s", command.front(), seconds));
+  if (late) throw Late(fmt::format("{} did not end within {:.0f} s", command.front(), seconds));
   constexpr int kSignalled = 128;
   printed.status = WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
   return printed;

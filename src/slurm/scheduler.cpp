@@ -17,8 +17,16 @@ std::string said(const Printed& printed) {
 
 // A busy or restarting scheduler will answer another time, so its failure says nothing about
 // whether a task lives (Silent). A missing program will not appear, so that is not Silent.
+Printed answered(const std::vector<std::string>& command) {
+  try {
+    return run_command(command);
+  } catch (const Late& late) {
+    throw Silent(late.what());
+  }
+}
+
 Printed ask(const std::vector<std::string>& command) {
-  Printed printed = run_command(command);
+  Printed printed = answered(command);
   if (printed.status != 0)
     throw Silent(fmt::format("{} failed: {}", command.front(), said(printed)));
   return printed;
@@ -81,8 +89,8 @@ std::optional<std::string> SlurmCommands::job_named(const std::string& name) {
 Tasks SlurmCommands::look(const std::vector<std::string>& jobs) {
   if (jobs.empty()) return {};
   Tasks tasks = accounted(jobs);
-  const Printed queue = run_command({"squeue", "--noheader", "--array", "--states=all",
-                                     "--format=%F|%K|%T|%N", "--jobs=" + joined(jobs)});
+  const Printed queue = answered({"squeue", "--noheader", "--array", "--states=all",
+                                  "--format=%F|%K|%T|%N", "--jobs=" + joined(jobs)});
   // squeue says this of a single job that ended long ago.
   const bool forgotten = queue.err.find("Invalid job id") != std::string::npos;
   if (queue.status != 0 && !forgotten) throw Silent("squeue failed: " + said(queue));

@@ -68,11 +68,18 @@ void ResultStore::start(RunStart run) {
   log_ = RunLog::begin(folder_ / "runs", std::move(run), writers_);
 }
 
+namespace {
+
+bool is_of_one_cell(const RunRecord& run) { return run.start.options.contains(kOneCell); }
+
+}  // namespace
+
 ResultStore::LastRun ResultStore::last_run() const {
   for (const fs::path& path : records(folder_ / "runs")) {
     if (path.extension() == ".json") return LastRun::none;
     const RunRecord record = read_run(path);
     if (record.start.run_id.empty()) continue;  // killed before its first line was complete
+    if (is_of_one_cell(record)) continue;
     return record.finished ? LastRun::finished : LastRun::unfinished;
   }
   return LastRun::none;
@@ -85,7 +92,7 @@ const RunRecord& ResultStore::resume(std::chrono::milliseconds patience) {
       continue;
     }
     log_ = RunLog::resume(path, patience, writers_);
-    if (log_ && !log_->record().finished) return log_->record();
+    if (log_ && !log_->record().finished && !is_of_one_cell(log_->record())) return log_->record();
   }
   log_.reset();
   throw Error(fmt::format("nothing to resume: no unfinished run in {} that has ended",

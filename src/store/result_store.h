@@ -22,6 +22,9 @@ namespace assay::store {
 // Boards up to this size are written whole after every cell, so that people can watch them grow.
 inline constexpr std::size_t kSmallBoard = 64;
 
+// Among a run's options: it was of one cell, which the user chose.
+inline constexpr const char* kOneCell = "one_cell";
+
 class ResultStore {
  public:
   // Checks that the folder is writable, and reads the board (see migrate.h). Throws Error
@@ -32,7 +35,8 @@ class ResultStore {
   const std::string& migration() const { return migration_; }
 
   void start(RunStart);
-  // How the newest run in the folder ended.
+  // How the newest run in the folder ended. Runs whose options hold kOneCell are passed over, here
+  // and in resume(): there is nothing to continue.
   enum class LastRun : std::uint8_t { none, unfinished, finished };
   LastRun last_run() const;
   // Continues the newest unfinished run that no process is running; throws Error if there is none.

@@ -234,6 +234,8 @@ class Attempts(Case):
         tiny_answers.submit(ROOT, self.submissions, ["m"], [CHALLENGE])
         self.add(self.file("a.md", chat(TINY)))
         self.assertEqual(self.attempts(), ["2", "submission.cpp"])
+        only = json.loads(self.assay("list", "models", "--json", "--submissions", self.submissions))
+        self.assertEqual(sorted(only), ["models", "submissions"])
         listed = json.loads(self.assay("list", "--json", "--submissions", self.submissions))
         self.assertEqual([s["attempt"] for s in listed["submissions"]], ["", "2"])
 

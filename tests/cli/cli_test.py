@@ -269,7 +269,20 @@ class Stale(Case):
             if line.get("model") == "alice":
                 del line["revision"]
         record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        refused = self.assay("run", "--results", self.results, "--resume", "-m", "bob", "--device", "sim", expect=2)
+        self.assertIn("begun with another --model, --device, and goes on as it was begun", refused)
         self.assertIn("1 submissions", self.assay("run", "--results", self.results, "--resume"))
+
+    def test_a_rerun_that_was_killed_is_not_what_a_run_resumes(self):
+        self.assay("rerun", "alice", CHALLENGE, "--submissions", self.submissions, "--results", self.results)
+        record = max((self.results / "runs").glob("*.jsonl"))
+        lines = record.read_text().splitlines(keepends=True)
+        self.assertEqual(json.loads(lines[-1]), {"finished": True})
+        record.write_text("".join(lines[:-1]))
+        self.assertIn("nothing to resume", self.assay("run", "--results", self.results, "--resume", expect=2))
+
+    def test_a_part_has_no_stale_results_of_its_own(self):
+        self.assertIn("--stale excludes --shard", self.run_all("--stale", "--shard", "1/2", expect=2))
 
 
 class BadSubmission(Case):

@@ -71,6 +71,15 @@ class Compare(OnTheShippedBoard):
             self.assertEqual(c["better"], "a" if a > b else "b")
         self.assertEqual(pair["wins"] + pair["ties"] + pair["losses"], len(CHALLENGES))
 
+    def test_nothing_to_compare_is_an_error_in_either_form(self):
+        board = json.loads(self.board.read_text())
+        board["entries"] = [e for e in board["entries"]
+                            if (e["cell"]["model"], e["cell"]["device"]) != ("flawed", "sim")]
+        self.board.write_text(json.dumps(board))
+        for form in ((), ("--json",)):
+            said = self.assay("compare", "textbook", "flawed", "--device", "sim", *form, expect=2)
+            self.assertIn("no two of these models were measured on the device 'sim'", said)
+
     def test_bytes_come_from_the_evidence_and_do_without_it(self):
         arguments = ("compare", "textbook", "flawed", "-c", "beam_search", "--device", "cpu", "--json")
         kinds = lambda: {f["kind"] for f in json.loads(self.assay(*arguments))[0]["pairs"][0]["challenges"][0]["facts"]}
@@ -140,6 +149,7 @@ class Diff(OnTheShippedBoard):
         self.assertIn("worse", self.assay("diff", self.old, expect=1))
         self.assertIn("better", self.assay("diff", self.root / "results", self.old))
         self.assay("diff", self.old, "--model", "textbook")
+        self.assertIn("on these boards: unknown model 'textbok'", self.assay("diff", self.old, "-m", "textbok", expect=2))
         self.assay("diff", self.old, "--least", "30", "--model", "tuned")
 
     def test_a_file_a_folder_and_a_project_name_a_board(self):

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "util/files.h"
 #include "util/temporary_folder.h"
 
@@ -12,6 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+// When the compiler began, if that was after the files were written.
+constexpr auto kLater = fs::file_time_type::max();
 
 TEST(Prerequisites, AreWhatFollowsTheColon) {
   EXPECT_THAT(prerequisites("a.o : a.cu /usr/include/x.h \\\n    b.h\n"),
@@ -45,7 +50,7 @@ class ObjectCacheTest : public ::testing::Test {
 
 TEST_F(ObjectCacheTest, KeepsAnObjectForItsCommandAndFiles) {
   EXPECT_EQ(found("command"), "");
-  objects_.add("command", object_, {source_, header_});
+  objects_.add("command", object_, {source_, header_}, kLater);
   EXPECT_EQ(found("command"), "object");
   EXPECT_EQ(found("another"), "");
   write_file_alone(header_, "changed");
@@ -57,28 +62,38 @@ TEST_F(ObjectCacheTest, KeepsAnObjectForItsCommandAndFiles) {
 }
 
 TEST_F(ObjectCacheTest, TheLastObjectOfACommandCounts) {
-  objects_.add("command", object_, {source_});
+  objects_.add("command", object_, {source_}, kLater);
   write_file_alone(source_, "changed");
   write_file_alone(object_, "object of what changed");
-  objects_.add("command", object_, {source_});
+  objects_.add("command", object_, {source_}, kLater);
   EXPECT_EQ(found("command"), "object of what changed");
   BuildCache other(sandbox::Tier::none, cache_.folder(), kDefaultCacheLimit);
   EXPECT_EQ(read_file(*ObjectCache(other).find("command")), "object of what changed");
 }
 
 TEST_F(ObjectCacheTest, KeepsNothingThatItCouldNotCheck) {
-  objects_.add("command", object_, {source_, folder_.path() / "gone.h"});
+  objects_.add("command", object_, {source_, folder_.path() / "gone.h"}, kLater);
   EXPECT_EQ(found("command"), "");
   const fs::path odd = folder_.path() / "two\nlines.h";
   write_file_alone(odd, "");
-  objects_.add("command", object_, {odd});
+  objects_.add("command", object_, {odd}, kLater);
   EXPECT_EQ(found("command"), "");
-  objects_.add("command", object_, {});
+  objects_.add("command", object_, {}, kLater);
   EXPECT_EQ(found("command"), "");
 }
 
+// What the compiler read may be the file as it was before.
+TEST_F(ObjectCacheTest, AFileWrittenWhileTheCompilerRanIsNotKnown) {
+  const auto begun = fs::last_write_time(source_) + std::chrono::seconds(1);
+  fs::last_write_time(header_, begun + std::chrono::seconds(1));
+  objects_.add("command", object_, {source_, header_}, begun);
+  EXPECT_EQ(found("command"), "");
+  objects_.add("command", object_, {source_}, begun);
+  EXPECT_EQ(found("command"), "object");
+}
+
 TEST_F(ObjectCacheTest, AnObjectThatWasRemovedIsMadeAgain) {
-  objects_.add("command", object_, {source_});
+  objects_.add("command", object_, {source_}, kLater);
   for (const auto& entry : fs::directory_iterator(cache_.folder())) {
     if (entry.path().extension() == ".o") fs::remove(entry.path());
   }

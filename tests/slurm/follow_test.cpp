@@ -38,6 +38,10 @@ class Scripted final : public Scheduler {
   }
 
   std::optional<std::string> job_named(const std::string& name) override {
+    if (silent_names_for > 0) {
+      --silent_names_for;
+      throw Silent("squeue did not end within 120 s");
+    }
     const auto found = named.find(name);
     return found == named.end() ? std::nullopt : std::optional(found->second);
   }
@@ -62,13 +66,17 @@ class Scripted final : public Scheduler {
     return tasks;
   }
 
-  void cancel(const std::vector<std::string>& jobs) override { cancelled = jobs; }
+  void cancel(const std::vector<std::string>& jobs) override {
+    if (cancels_badly) throw Refused("scancel failed");
+    cancelled = jobs;
+  }
 
   std::map<TaskId, Life> lives;
   std::map<std::string, std::string> named;
   std::function<bool(const Batch&)> refuses;
   std::function<void()> before_submit;
-  int silent_for = 0;
+  int silent_for = 0, silent_names_for = 0;
+  bool cancels_badly = false;
   std::vector<Batch> batches;
   std::vector<std::string> cancelled;
 
@@ -216,6 +224,16 @@ TEST_F(Follow, FindsAJobThatWasSubmittedAgainAndNotNoted) {
   EXPECT_THAT(scheduler.batches, IsEmpty());
 }
 
+TEST_F(Follow, WaitsForAnAnswerBeforeItSubmitsAgain) {
+  array.batches = {{"assay-a-1", "", {1, 2}, {}}};
+  scheduler.silent_names_for = 3;
+  scheduler.named["assay-a-1"] = "77";
+  scheduler.lives = {{{"77", 1}, {"done"}}, {{"77", 2}, {"done"}}};
+  EXPECT_THAT(follow(), IsEmpty());
+  EXPECT_THAT(scheduler.batches, IsEmpty());
+  EXPECT_EQ(std::ranges::count(said, "squeue did not end within 120 s; asking again"), 1);
+}
+
 TEST_F(Follow, SubmitsWhatNeverReachedTheScheduler) {
   array.batches = {{"assay-a-1", "", {1, 2}, {}}};
   scheduler.lives = {{{"1", 1}, {"done"}}, {{"1", 2}, {"done"}}};
@@ -254,6 +272,15 @@ TEST_F(Follow, TriesTheSameNodeWhereNoOtherIsThere) {
   EXPECT_THAT(follow(), IsEmpty());
   EXPECT_THAT(scheduler.batches[1].excluded, IsEmpty());
   EXPECT_THAT(said, Contains(HasSubstr("trying without --exclude=node1")));
+}
+
+// It may have cancelled some.
+TEST_F(Follow, WhatWasCancelledIsNotedWhereScancelFails) {
+  array.batches = {{"assay-a-1", "9", {1, 2}, {}}};
+  scheduler.cancels_badly = true;
+  Follower follower(array, folder, scheduler, {}, {});
+  EXPECT_THROW(follower.cancel(), Refused);
+  EXPECT_THAT(folder.read().cancelled, ElementsAre("9"));
 }
 
 TEST_F(Follow, WhatWasCancelledFromHereIsWantedStill) {
