@@ -208,7 +208,8 @@ void Tries::add(const Attack& attack, const Observation& seen) {
   const bool points = seen.points_gained && *seen.points_gained > kMostPoints;
   const Gain::Told told = seen.gain ? seen.gain->told() : Gain::Told::nothing_gained;
   if (!is_up_to_chance(attack, seen)) {
-    tries_ = kMostTries;  // the last observation counts
+    decided_ = true;  // the last observation counts
+    gained_ = clean_ = 0;
   } else if (told == Gain::Told::gained || points) {
     ++gained_;
   } else if (told == Gain::Told::nothing_gained) {
@@ -217,7 +218,7 @@ void Tries::add(const Attack& attack, const Observation& seen) {
 }
 
 bool Tries::settled() const {
-  return tries_ >= kMostTries || clean_ > gained_ || gained_ >= kBeyondChance + clean_;
+  return decided_ || tries_ >= kMostTries || clean_ > gained_ || gained_ >= kBeyondChance + clean_;
 }
 
 std::string Tries::text() const {

@@ -103,6 +103,7 @@ class Tries {
  private:
   static constexpr int kMostTries = 7, kBeyondChance = 3;
   int tries_ = 0, gained_ = 0, clean_ = 0;
+  bool decided_ = false;
 };
 
 // Conversion both ways; --json prints the same JSON for a row.

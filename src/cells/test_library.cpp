@@ -264,8 +264,8 @@ std::vector<std::string> foreign_names(std::string_view assembly) {
   for (const std::string_view line : lines) {
     if (holds_text(line)) continue;
     for_each_name(line, in_a_name, [&](auto, std::string_view name, std::string_view behind) {
-      const bool linked =
-          behind.starts_with("@PLT") || behind.starts_with("@GOT") || behind.starts_with("@TLS");
+      const bool linked = behind.starts_with("@PLT") || behind.starts_with("@GOT") ||
+                          behind.starts_with("@tls") || behind.starts_with("@gottpoff");
       if (linked && !own.contains(name)) foreign.emplace(name);
     });
   }

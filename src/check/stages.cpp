@@ -35,11 +35,8 @@ bool has_finding(const CaseResult& r) {
   return is_required(r) && r.verdict == Verdict::device_error;
 }
 
-bool fails_time(const CaseResult& r) {
-  return r.group == CaseGroup::timed && r.verdict != Verdict::ok;
-}
-
-std::string why_failed(const CellResult& cell, bool (*fails)(const CaseResult&)) {
+template <class Fails>
+std::string why_failed(const CellResult& cell, Fails fails) {
   const auto first = std::ranges::find_if(cell.cases, fails);
   if (first == cell.cases.end()) return "";
   const auto count = std::ranges::count_if(cell.cases, fails);
@@ -49,7 +46,8 @@ std::string why_failed(const CellResult& cell, bool (*fails)(const CaseResult&))
 
 class Staging {
  public:
-  Staging(StageSteps& steps, bool everything) : steps_(steps), everything_(everything) {}
+  Staging(StageSteps& steps, const ChallengeSpec& spec, bool everything)
+      : steps_(steps), spec_(spec), everything_(everything) {}
 
   void run(Stage stage, CellResult& cell, StageRecord& record) {
     switch (stage) {
@@ -69,7 +67,7 @@ class Staging {
       case Stage::tests: steps_.own_tests(cell); break;
       case Stage::time:
         steps_.time(cell);
-        record.why = why_failed(cell, fails_time);
+        record.why = why_failed(cell, [this](const CaseResult& r) { return fails_time(r); });
         break;
     }
     // A harness error is not a verdict on the submission.
@@ -78,7 +76,15 @@ class Staging {
   }
 
  private:
+  // Timed cases, and those that run alone.
+  bool fails_time(const CaseResult& r) const {
+    const CaseSpec* const of = find_case(spec_, r.name);
+    return (r.group == CaseGroup::timed && r.verdict != Verdict::ok) ||
+           (of != nullptr && of->exclusive && is_failure(r));
+  }
+
   StageSteps& steps_;
+  const ChallengeSpec& spec_;
   bool everything_;
 };
 
@@ -154,7 +160,7 @@ StagedGrade grade_in_stages(StageSteps& steps, const ChallengeSpec& spec,
                             std::string_view gpu,
                             const std::function<std::shared_ptr<void>(Stage)>& on_stage) {
   StagedGrade result;
-  Staging staging(steps, !stop_at_failure);
+  Staging staging(steps, spec, !stop_at_failure);
   const char* failed = nullptr;  // the first stage that failed
   for (const Stage stage : kStages) {
     StageRecord& record = result.stages.emplace_back(StageRecord{stage, Status::not_run, 0, ""});

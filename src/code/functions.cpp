@@ -269,11 +269,18 @@ class Reader {
       return;
     }
     if (state_.brackets > 0 || head.operator_at != kNone) return;
-    if (t.is("<") && was_word()) ++head.angles;
+    if (t.is("<") && was_word() && !is_shift()) ++head.angles;
     if (t.is(">") && head.angles > 0) --head.angles;
     if (head.angles > 0) return;
     if (t.is("=")) head.has_value = true;
     if (t.is(":")) colon_of_head();
+  }
+
+  // Whether this sign is the first half of <<, as in `int N = 1 << 3`: no number begins an argument
+  // list, and no name is followed by an empty one that opens another.
+  bool is_shift() {
+    const char first = token(state_.previous).text.front();
+    return (first >= '0' && first <= '9') || next_is("<");
   }
 
   // Decides by the token after the brackets whether the name before them is a function's.
@@ -360,37 +367,38 @@ class Reader {
     return kNone;
   }
 
+  static constexpr std::size_t kLongestName = 200;
+
   std::string own_name(Index at) const {
-    std::string name(token(at).text);
+    std::string name(token(at).text.substr(0, kLongestName));
     if (name == "operator") {
       for (Index i = at + 1; i < at + 8 && i < static_cast<Index>(tokens_.size()); ++i) {
         if (token(i).is("(") && i > at + 1) break;
         if (token(i).kind == Token::Kind::word) name += ' ';
-        name += token(i).text;
+        name += token(i).text.substr(0, kLongestName);
       }
     }
     return at > 0 && token(at - 1).is("~") ? "~" + name : name;
   }
 
   std::string name_at(Index at) const {
-    constexpr std::size_t kLongest = 200;
     constexpr int kMostScopes = 8;
     std::string name = own_name(at);
     Index left = at > 0 && token(at - 1).is("~") ? at - 2 : at - 1;
     for (int i = 0; i < kMostScopes && left > 0 && token(left).is("::"); ++i) {
       const Index word = token(left - 1).is(">") ? before_angles(left - 1) : left - 1;
       if (word == kNone || token(word).kind != Token::Kind::word) break;
-      name.insert(0, "::").insert(0, token(word).text);
+      name.insert(0, "::").insert(0, token(word).text.substr(0, kLongestName));
       left = word - 1;
     }
     int seen = 0;
     for (Index i = state_.scope; i != kNone && seen < kMostScopes; ++seen) {
       const Scope& around = scopes_[static_cast<std::size_t>(i)];
       if (around.kind == Kind::type && around.name != kNone)
-        name.insert(0, "::").insert(0, token(around.name).text);
+        name.insert(0, "::").insert(0, token(around.name).text.substr(0, kLongestName));
       i = around.outside.scope;
     }
-    return name.substr(0, kLongest);
+    return name.substr(0, kLongestName);
   }
 
   // --- statements ------------------------------------------------------------------------------
@@ -419,7 +427,10 @@ class Reader {
     if (state_.pending == Control::none || !state_.header_done) return;
     const Control control = state_.pending;
     state_.pending = Control::none;
-    if (control != Control::do_tail) open(Kind::statement, control);
+    // A semicolon leaves all of them, and an #else may return into them again.
+    constexpr std::int64_t kMostNested = 256;
+    const bool deep = state_.scope != kNone && scope().nesting >= kMostNested;
+    if (control != Control::do_tail && !deep) open(Kind::statement, control);
   }
 
   void begin_control(Control control, bool has_header) {

@@ -295,6 +295,8 @@ Dimension completeness(const CaseTable& table) {
 Dimension tests(const CaseTable& table) {
   const CellResult& cell = table.cell();
   const double max = table.spec().weights.tests;
+  if (table.quick() && cell.mutants.empty())
+    return not_run("tests", max, "not run in a quick run");  // whether there are any or not
   if (cell.mutants.empty()) {
     const Note note = cell.tests_note.value_or(Note{Note::Kind::tests_not_run, "not run"});
     return note.kind == Note::Kind::no_tests ? scored("tests", max, 0, note.text)

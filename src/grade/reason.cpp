@@ -43,9 +43,11 @@ std::string reason_it_never_ran(const CellResult& cell) {
   return "";
 }
 
-std::string failed_core_case(const CellResult& cell) {
+// `capped`: a core case that needs a GPU, which ran none of its kernels, counts as failed too.
+std::string failed_core_case(const CellResult& cell, bool capped) {
   for (const CaseResult& r : cell.cases) {
-    if (r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
+    const bool counts = was_run(r.verdict) || (capped && r.verdict == Verdict::needs_gpu);
+    if (r.verdict == Verdict::ok || !counts) continue;
     if (r.group != CaseGroup::core && !is_wrong_at_size(r)) continue;
     return with_detail(
         fmt::format("{} case {} failed ({})", to_string(r.group), r.name, code(r.verdict)),
@@ -78,7 +80,8 @@ std::string cut(std::string text) {
 
 std::string main_reason(const CellResult& cell, const Score& score) {
   if (auto reason = reason_it_never_ran(cell); !reason.empty()) return cut(std::move(reason));
-  if (auto reason = failed_core_case(cell); !reason.empty()) return cut(std::move(reason));
+  if (auto reason = failed_core_case(cell, score.capped); !reason.empty())
+    return cut(std::move(reason));
   return cut(worst_dimension(score));
 }
 

@@ -59,13 +59,22 @@ FoundObject parsed(std::string_view text) {
   return found;
 }
 
+struct FoundObjects {
+  std::vector<FoundObject> all;
+  bool more = false;  // braces after these were not read
+};
+
 // The outermost JSON objects in the text.
-std::vector<FoundObject> objects_in(const std::string& text) {
-  std::vector<FoundObject> objects;
+FoundObjects objects_in(const std::string& text) {
+  FoundObjects objects;
   std::size_t at = 0;
-  for (std::size_t seen = 0; seen < kMostObjects; ++seen) {
+  for (std::size_t seen = 0;; ++seen) {
     at = text.find('{', at);
     if (at == std::string::npos) break;
+    if (seen == kMostObjects) {
+      objects.more = true;
+      break;
+    }
     const std::size_t end = end_of_object(text, at);
     FoundObject found;
     if (end != 0) found = parsed(std::string_view(text).substr(at, end - at));
@@ -73,7 +82,7 @@ std::vector<FoundObject> objects_in(const std::string& text) {
       ++at;
       continue;
     }
-    objects.push_back(std::move(found));
+    objects.all.push_back(std::move(found));
     at = end;
   }
   return objects;
@@ -123,12 +132,13 @@ bool names_a_criterion(const nlohmann::json& object, const Rubric& rubric) {
 ReadMarks read_marks(const std::string& reply, const Rubric& rubric) {
   if (reply.size() > kLongestReply)
     return no_marks(fmt::format("the reply is longer than {} KiB", kLongestReply >> 10));
-  std::vector<FoundObject> objects = objects_in(reply);
+  auto [objects, more] = objects_in(reply);
   std::erase_if(objects, [&](const FoundObject& o) { return !names_a_criterion(o.json, rubric); });
   if (objects.empty()) {
     return no_marks("no JSON object with a criterion of the rubric in the reply: " +
                     begin_of(reply));
   }
+  if (more) return no_marks("too many braces to read: other marks may follow");
   for (const FoundObject& o : objects) {
     if (o.repeats)
       return no_marks("a JSON object has a member twice: which one counts is not clear");

@@ -59,7 +59,7 @@ Sums errors(std::span<const double> y, std::span<const double> expected,
     s.norm += expected[i] * expected[i];
     s.scale_norm += scale[i] * scale[i];
     const double cw = ratio(d, scale[i]);
-    if (!(cw <= s.componentwise)) s.componentwise = cw;
+    if (!std::isnan(s.componentwise) && !(cw <= s.componentwise)) s.componentwise = cw;
   }
   return s;
 }

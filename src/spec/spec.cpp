@@ -276,6 +276,11 @@ class Consistency {
 
   void check_resources() const {
     for (std::size_t i = 0; i < spec_.resources.size(); ++i) {
+      const ResourceRule& rule = spec_.resources[i];
+      // A failed case counts as `zero`, which must not be worth anything.
+      if (rule.full == rule.zero ||
+          (rule.on_simulator && rule.on_simulator->full == rule.on_simulator->zero))
+        reject(fmt::format("/resources/{}", i), "'full' and 'zero' are the same");
       for (const std::string& name : spec_.resources[i].case_names) {
         if (countable_.contains(name)) continue;
         reject(fmt::format("/resources/{}/case", i), fmt::format("'{}' is not in /cases", name));

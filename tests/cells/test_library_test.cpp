@@ -122,7 +122,7 @@ TEST(LocalNames, AreAllButTheSharedOnes) {
 TEST(ForeignNames, AreUsedAndNotDefined) {
   EXPECT_THAT(foreign_names("f:\n\tcall\tcudaMalloc@PLT\n\tcall\tmemcpy@PLT\n\tcall\tf@PLT\n"
                             "\tmovq\t__cudaLaunchKernel@GOTPCREL(%rip), %rax\n"
-                            "\tleaq\tx@TLSGD(%rip), %rdi\n\t.type\tf, @function\n"
+                            "\tleaq\tx@tlsgd(%rip), %rdi\n\t.type\tf, @function\n"
                             "\tcall\tmemcpy@PLT\n\t.string\t\"expf@PLT\"\n"),
               ElementsAre("__cudaLaunchKernel", "cudaMalloc", "memcpy", "x"));
 }

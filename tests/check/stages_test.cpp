@@ -47,11 +47,12 @@ struct ScriptedSteps final : StageSteps {
   void time(CellResult& cell) override {
     log.emplace_back("time");
     cell.cases.push_back(result_of("speed", CaseGroup::timed, timed));
+    cell.cases.push_back(result_of("training", CaseGroup::resource, alone));
   }
 
   Device device = Device::cpu;
   Verdict build_verdict = Verdict::ok, core_verdict = Verdict::ok, trap = Verdict::ok,
-          timed = Verdict::ok;
+          timed = Verdict::ok, alone = Verdict::ok;
   std::vector<std::string> log;
 };
 
@@ -165,6 +166,14 @@ TEST_F(StagesTest, FindingsBringTheirCasesWithThem) {
 TEST_F(StagesTest, ATimedCaseCanFail) {
   steps_.timed = Verdict::time_limit;
   EXPECT_EQ(record(graded(kAll, true), Stage::time).why, "speed (TLE)");
+}
+
+TEST_F(StagesTest, ACaseThatRunsAloneCanFailTheStageOfTimes) {
+  steps_.alone = Verdict::runtime_error;
+  EXPECT_EQ(record(graded(kAll, true), Stage::time).why, "") << "it ran in another stage";
+  spec_.cases.push_back(case_spec("training", CaseGroup::resource));
+  spec_.cases.back().exclusive = true;
+  EXPECT_EQ(record(graded(kAll, true), Stage::time).why, "training (RE)");
 }
 
 // --- with a CellRunner ---------------------------------------------------------------------------

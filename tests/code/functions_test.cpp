@@ -153,6 +153,20 @@ TEST(Functions, HostileTextIsReadInNoTime) {
   EXPECT_EQ(functions_of(many("x<", 300'000) + "f() {}").size(), 0u);
   EXPECT_EQ(functions_of(many("struct a {", 100'000) + many("void f() {}", 100)).size(), 100u);
   EXPECT_EQ(functions_of("\"" + many("{", 1'000'000)).size(), 0u);
+  EXPECT_EQ(
+      functions_of("void f(){" + many("do ", 170'000) + "\n#if a\n;" + many("\n#el\n;", 87'000))
+          .size(),
+      1u);
+  EXPECT_EQ(
+      functions_of("struct " + std::string(500'000, 'x') + " {" + many("a(){} ", 80'000)).size(),
+      80'000u);
+}
+
+TEST(Functions, AShiftInATemplateHeadIsNoBracket) {
+  EXPECT_EQ(read("template <int N = 1 << 3> void f() { if (a) b(); }\nint g() { return 0; }\n"),
+            "f:1 1/2/1 g:2 1/1/0");
+  EXPECT_EQ(read("template <int N = n << 3> void f() {}\nA<B<int>> g() { return {}; }\n"),
+            "f:1 1/1/0 g:2 1/1/0");
 }
 
 TEST(Functions, ZeroBytesAndOpenEndsAreRead) {

@@ -473,6 +473,16 @@ TEST(Grade, QuickRunIsGradedOverWhatRan) {
   EXPECT_EQ(*dimension(s, "correctness").points, 50);
 }
 
+// Whether there are tests or not: none are run.
+TEST(Grade, AQuickRunWithoutTestsLosesNothing) {
+  const Score s = graded([](CellResult& c) {
+    make_quick(c);
+    c.tests_note = {Note::Kind::no_tests, "no test.cpp"};
+  });
+  EXPECT_FALSE(dimension(s, "tests").points);
+  EXPECT_EQ(*s.total, *graded(make_quick).total);
+}
+
 // correctness 25 of 50 (core and trap have equal shares), accuracy 5 of 5 (one of two cases failed:
 // median infinite, so 0), performance 20, resources 10 of 10: 55 of 85.
 TEST(Grade, QuickTotalIsScaledToHundred) {

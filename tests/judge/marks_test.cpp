@@ -106,6 +106,7 @@ TEST(Marks, HostileRepliesTakeNoTime) {
   for (int i = 0; i < 63; ++i) braces += "{ ";
   EXPECT_THAT(read(braces + object).marks, kSevenAndSix);
   EXPECT_THAT(problem("{ " + braces + object), HasSubstr("no JSON object"));
+  EXPECT_THAT(problem(object + braces + reply_with("1", "1")), HasSubstr("too many braces"));
   const auto with_depth = [&](std::size_t depth) {
     return fmt::format("{}, \"x\": {}{}}}", object.substr(0, object.size() - 1),
                        std::string(depth, '['), std::string(depth, ']'));

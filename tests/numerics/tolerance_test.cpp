@@ -45,6 +45,11 @@ TEST(RowJudge, FourTimesThePlainErrorIsAllowed) {
   EXPECT_FALSE(judge({1.0041, 0}, {1, 0}, {1.001, 0}, {1, 1}).pass);
 }
 
+TEST(RowJudge, ANanOfThePlainResultCountsWhereverItStands) {
+  EXPECT_EQ(judge({1, 1.003}, {1, 1}, {kNan, 1.001}, {1, 1}).pass,
+            judge({1.003, 1}, {1, 1}, {1.001, kNan}, {1, 1}).pass);
+}
+
 TEST(RowJudge, RejectsNanZeroAndUntouchedOutputs) {
   const Row expected{1, -2, 3}, scale{1, 2, 3};
   EXPECT_FALSE(judge({kNan, kNan, kNan}, expected, expected, scale).pass);

@@ -33,6 +33,13 @@ TEST(Reward, AWrongOneHasNoneHoweverFast) {
   EXPECT_DOUBLE_EQ(reward["shaped"], 0.1 + 0.6 * 0.75);
 }
 
+TEST(Reward, OneThatIsWrongAtATimedSizeIsNotRight) {
+  Json grade = with_cases(4, 4);
+  grade["capped"] = true;
+  EXPECT_EQ(reward_of(grade)["right"], false);
+  EXPECT_DOUBLE_EQ(reward_of(grade)["shaped"], 0.7);
+}
+
 TEST(Reward, CasesThatWereNotRunDidNotPass) {
   Json grade = with_cases(4, 4);
   grade["passed"]["trap"] = {

@@ -37,6 +37,7 @@ inline Json graded(const std::string& verdict = "OK") {
           {"compiled", verdict != "CE"},
           {"build_log", "the log"},
           {"built_before", false},
+          {"capped", false},
           {"stages", Json::array({{{"name", "build"}, {"status", "passed"}, {"seconds", 0.2}},
                                   {{"name", "core"}, {"status", "not_run"}, {"seconds", 0}}})},
           {"passed", {{"core", counted}, {"edge", none}, {"trap", none}}},

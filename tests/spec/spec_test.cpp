@@ -129,6 +129,12 @@ TEST_F(SpecTest, ARuleMayHaveBoundsOfItsOwnOnAGpu) {
               HasSubstr("/resources/0/sim"));
 }
 
+// A failed case counts as `zero`, which would then be worth everything.
+TEST_F(SpecTest, ABoundWithoutARangeIsRefused) {
+  EXPECT_THAT(error_after([](json& j) { j["resources"][0]["zero"] = 1; }),
+              HasSubstr("'full' and 'zero' are the same"));
+}
+
 TEST_F(SpecTest, ASpaceOfInputsGivesPlaceholders) {
   document_["random"] = json::parse(R"({"cases": 3, "weight": 0.5, "time_limit_s": 2,
     "instructions": 77, "base": {"k": 1}, "axes": [
