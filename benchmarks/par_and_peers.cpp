@@ -180,9 +180,13 @@ struct Row {
   Estimate naive_ratio{};
   std::vector<PeerRow> peers{};
 
+  // Of those whose answers are right.
   const PeerRow* best_peer() const {
-    const auto faster = [](const PeerRow& a, const PeerRow& b) { return a.seconds < b.seconds; };
-    return peers.empty() ? nullptr : &*std::min_element(peers.begin(), peers.end(), faster);
+    const PeerRow* best = nullptr;
+    for (const PeerRow& peer : peers) {
+      if (peer.accepted && (best == nullptr || peer.seconds < best->seconds)) best = &peer;
+    }
+    return best;
   }
 };
 

@@ -167,7 +167,9 @@ Range visible(const Problem& problem, std::int64_t i, std::int64_t Nq, std::int6
   const std::int64_t diagonal = i + L - Nq;
   Range r{0, L};
   if (problem.p.causal != 0) r.hi = std::clamp<std::int64_t>(diagonal + 1, 0, L);
-  if (problem.p.window > 0) r.lo = std::clamp<std::int64_t>(diagonal - problem.p.window + 1, 0, L);
+  // Any window may be asked for, up to the largest number.
+  const std::int64_t window = std::min(problem.p.window, Nq + L);
+  if (window > 0) r.lo = std::clamp<std::int64_t>(diagonal - window + 1, 0, L);
   return r;
 }
 

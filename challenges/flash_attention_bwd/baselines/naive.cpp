@@ -56,7 +56,8 @@ void add_query(const fa_params& p, const fa_extra& e, const Arrays& a, std::int6
   const std::int64_t L = e.kv_len != nullptr ? e.kv_len[b] : p.Nk;
   const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + L - p.Nq;
   const std::int64_t hi = p.causal != 0 ? std::min(L, diagonal + 1) : L;
-  const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
+  const std::int64_t window = std::min(p.window, p.Nq + L);  // may be any number
+  const std::int64_t lo = window > 0 ? std::max<std::int64_t>(0, diagonal - window + 1) : 0;
   const std::int64_t query = b * p.sq.b + h * p.sq.h + i * p.sq.n,
                      out = b * p.so.b + h * p.so.h + i * p.so.n;
   const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
@@ -162,7 +163,8 @@ void attend(const fa_params& p, std::int64_t b, std::int64_t h, std::int64_t i, 
   const std::int64_t kv = h / (p.Hq / p.Hkv), diagonal = i + p.Nk - p.Nq,
                      width = std::max(p.D, p.Dv);
   const std::int64_t hi = p.causal != 0 ? std::min(p.Nk, diagonal + 1) : p.Nk;
-  const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
+  const std::int64_t window = std::min(p.window, p.Nq + p.Nk);  // may be any number
+  const std::int64_t lo = window > 0 ? std::max<std::int64_t>(0, diagonal - window + 1) : 0;
   const std::int64_t keys = b * p.sk.b + kv * p.sk.h, values = b * p.sv.b + kv * p.sv.h;
   const std::int64_t out = b * p.so.b + h * p.so.h + i * p.so.n;
   float *s = scratch, *sums = scratch + p.Nk, *row = sums + width;

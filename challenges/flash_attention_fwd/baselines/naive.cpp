@@ -73,7 +73,8 @@ void attend(const fa_params& p, const Options& options, Row at, const void* q, c
   const std::int64_t L = e.kv_len != nullptr ? e.kv_len[at.b] : p.Nk;
   const std::int64_t kv = at.h / (p.Hq / p.Hkv), diagonal = at.i + L - p.Nq;
   const std::int64_t hi = p.causal != 0 ? std::min(L, diagonal + 1) : L;
-  const std::int64_t lo = p.window > 0 ? std::max<std::int64_t>(0, diagonal - p.window + 1) : 0;
+  const std::int64_t window = std::min(p.window, p.Nq + L);  // may be any number
+  const std::int64_t lo = window > 0 ? std::max<std::int64_t>(0, diagonal - window + 1) : 0;
   const std::int64_t keys = at.b * p.sk.b + kv * p.sk.h, values = at.b * p.sv.b + kv * p.sv.h;
   const std::int64_t out = at.b * p.so.b + at.h * p.so.h + at.i * p.so.n;
   const float* query =

@@ -162,7 +162,8 @@ class Worker {
 
   std::pair<std::int64_t, std::int64_t> visible(std::int64_t i) const {
     const std::int64_t diagonal = i + L_ - p_.Nq;
-    return {p_.window > 0 ? std::max<std::int64_t>(0, diagonal - p_.window + 1) : 0,
+    const std::int64_t window = std::min(p_.window, p_.Nq + L_);  // may be any number
+    return {window > 0 ? std::max<std::int64_t>(0, diagonal - window + 1) : 0,
             p_.causal != 0 ? std::min(L_, diagonal + 1) : L_};
   }
 

@@ -115,7 +115,8 @@ class Tile {
       const std::int64_t diagonal = query(lane) + L_ - p_.Nq;
       std::int64_t lo = 0, hi = L_;
       if (p_.causal != 0) hi = std::clamp<std::int64_t>(diagonal + 1, 0, L_);
-      if (p_.window > 0) lo = std::clamp<std::int64_t>(diagonal - p_.window + 1, 0, L_);
+      const std::int64_t window = std::min(p_.window, p_.Nq + L_);  // may be any number
+      if (window > 0) lo = std::clamp<std::int64_t>(diagonal - window + 1, 0, L_);
       lo_[lane] = static_cast<std::int32_t>(lo);
       hi_[lane] = static_cast<std::int32_t>(hi);
       diagonal_[lane] = static_cast<float>(diagonal);
