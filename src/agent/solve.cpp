@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "agent/session_log.h"
 #include "spec/spec.h"
@@ -21,28 +22,27 @@ namespace {
 
 constexpr std::size_t kShownLines = 5;
 
+Submission rejected(std::string why) {
+  Submission none;
+  none.rejected = std::move(why);
+  return none;
+}
+
 // The answer in a folder: files that may belong to one, without build products (submission.so) and
 // links.
 Submission answer_in(const fs::path& folder, Language language, const std::string& challenge) {
   const TemporaryFolder sources("assay-answer-");
   std::error_code ec;
   fs::directory_iterator entries(folder, ec);
-  if (ec) {
-    Submission none;
-    none.rejected = fmt::format("its folder cannot be read: {}", ec.message());
-    return none;
-  }
+  if (ec) return rejected(fmt::format("its folder cannot be read: {}", ec.message()));
   const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename();
     if (!is_source_name(name) || entry.symlink_status(ec).type() != fs::file_type::regular)
       continue;
     const PlainFile file = read_plain_file(fd.get(), name, kLargestSource);
-    if (!file.objection.empty()) {
-      Submission none;
-      none.rejected = fmt::format("{}: {}", printable(name, 1), file.objection);
-      return none;
-    }
+    if (!file.objection.empty())
+      return rejected(fmt::format("{}: {}", printable(name, 1), file.objection));
     write_file_alone(sources.path() / name, file.contents);
   }
   std::vector<Submission> found = read_submissions(sources.path(), "", challenge, "");

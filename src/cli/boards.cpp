@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "assay/error.h"
@@ -11,6 +12,7 @@
 #include "store/migrate.h"
 #include "util/files.h"
 #include "util/shell.h"
+#include "util/text.h"
 
 namespace assay::cli {
 namespace fs = std::filesystem;
@@ -53,6 +55,14 @@ std::vector<std::string> models_of(const Scoreboard& board) {
   std::set<std::string> models;
   for (const auto& [key, row] : board.entries) models.insert(key.model);
   return {models.begin(), models.end()};
+}
+
+void require_on_board(const std::vector<std::string>& models, const Scoreboard& board) {
+  const std::vector<std::string> known = models_of(board);
+  for (const std::string& model : models) {
+    if (!std::ranges::binary_search(known, model))
+      throw Error("on the board: " + unknown_name("model", model, known));
+  }
 }
 
 }  // namespace assay::cli

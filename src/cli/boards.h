@@ -29,5 +29,7 @@ std::string where_the_site_is(const std::filesystem::path& results, const std::s
 std::string data_sheet_of(const Scoreboard&);
 
 std::vector<std::string> models_of(const Scoreboard&);  // each once, sorted
+// Throws Error for a model that has no row on the board, with the nearest name that has.
+void require_on_board(const std::vector<std::string>& models, const Scoreboard&);
 
 }  // namespace assay::cli

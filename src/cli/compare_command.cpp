@@ -59,10 +59,8 @@ void tell_missing(const std::set<CellKey>& missing) {
 }
 
 void require_models(const Scoreboard& board, const std::vector<std::string>& models) {
-  const auto known = models_of(board);
+  require_on_board(models, board);
   for (const std::string& model : models) {
-    if (std::ranges::find(known, model) == known.end())
-      throw Error("on the board: " + unknown_name("model", model, known));
     if (std::ranges::count(models, model) > 1)
       throw Error(fmt::format("{} is named twice: a model is compared with others", model));
   }

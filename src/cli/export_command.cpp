@@ -20,7 +20,6 @@
 #include "task/harbor.h"
 #include "util/files.h"
 #include "util/stop.h"
-#include "util/text.h"
 
 namespace assay::cli {
 namespace {
@@ -127,11 +126,7 @@ report::CodeOf code_in_evidence(const fs::path& results, std::size_t& missing) {
 int export_table(const Context& context, const ExportOptions& o) {
   const fs::path results = results_folder(context, o.results);
   const Scoreboard board = open_board(results);
-  const std::vector<std::string> known = models_of(board);
-  for (const std::string& model : o.models) {
-    if (std::ranges::find(known, model) == known.end())
-      throw Error("on the board: " + unknown_name("model", model, known));
-  }
+  require_on_board(o.models, board);
   const auto specs = load_specs(context, o.challenges);
   RowWriter writer(o.out, o.format == "csv");
   std::size_t missing = 0, without_code = 0;

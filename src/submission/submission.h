@@ -71,9 +71,9 @@ bool is_of(const std::string& name, Language);
 
 // Reads the sources of the folder: files that end in .cpp .cc .cu .cuh .h .hpp or .inl. They must
 // be regular files (opened without following links) with names of letters, digits, '_', '-' and
-// '.', not starting with '-', '.' or '@'. Any other source sets `rejected`. Never
-// throws. Everything else is ignored. Returns at least one submission, C++
-// before CUDA. Without sources, an attempt.json may say that there is no answer.
+// '.', not starting with '-', '.' or '@'. Any other source sets `rejected`. Everything else is
+// ignored. Never throws. Returns at least one submission, C++ before CUDA. Without sources, an
+// attempt.json may say that there is no answer.
 std::vector<Submission> read_submissions(const std::filesystem::path& directory,
                                          const std::string& model, const std::string& challenge,
                                          const std::string& attempt);

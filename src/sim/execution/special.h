@@ -61,7 +61,7 @@ bool is_wide(const SlotInit&);         // a Lanes64
 bool is_clock(std::string_view name);  // read again each time
 
 // Fills the slots of the warp's current frame that differ between warps or blocks. Registers that
-// the program never writes are filled for `lanes` alone.
+// may be read before they are written are cleared for `lanes` alone.
 void fill_specials(WarpRun&, const Code&, std::uint32_t lanes = ~0u);
 // Fills those that never change, once per frame.
 void fill_constants(const Code&, std::byte* regs, std::uint32_t* preds);
