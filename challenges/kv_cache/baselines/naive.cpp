@@ -5,6 +5,7 @@
 // passes.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -93,10 +94,15 @@ extern "C" {
 
 int kvc_create(assay_ctx* ctx, const kvc_config* config, kvc** out) {
   if (ctx == nullptr || config == nullptr || out == nullptr || !valid(*config)) return ASSAY_EINVAL;
-  kvc* cache = new kvc{{ctx, *config, config->dtype == ASSAY_BF16 ? 2 : 4, {}}};
-  if (cache->c.Dv == 0) cache->c.Dv = cache->c.D;
-  cache->sequences.resize(static_cast<std::size_t>(config->max_seqs));
-  *out = cache;
+  try {
+    auto cache =
+        std::make_unique<kvc>(kvc{{ctx, *config, config->dtype == ASSAY_BF16 ? 2 : 4, {}}});
+    if (cache->c.Dv == 0) cache->c.Dv = cache->c.D;
+    cache->sequences.resize(static_cast<std::size_t>(config->max_seqs));
+    *out = cache.release();
+  } catch (const std::bad_alloc&) {
+    return ASSAY_ENOMEM;
+  }
   return ASSAY_OK;
 }
 
@@ -160,22 +166,19 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     if (cache->sequence(slots[b]).layers[l].length + cu[b + 1] - cu[b] > c.max_len)
       return ASSAY_ECAP;
   }
-  std::vector<std::int64_t> before;
-  for (std::int32_t b = 0; b < n; ++b) before.push_back(cache->sequence(slots[b]).layers[l].length);
+  std::vector<Cache::Growth> growths;
   try {
     for (std::int32_t b = 0; b < n; ++b) {
-      cache->append(cache->sequence(slots[b]).layers[l], cu[b + 1] - cu[b],
+      growths.push_back(cache->grow(cache->sequence(slots[b]).layers[l]));
+      cache->append(growths.back(), cu[b + 1] - cu[b],
                     static_cast<const unsigned char*>(k) + cu[b] * c.n_kv * c.D * cache->element,
                     static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element);
     }
   } catch (const std::bad_alloc&) {
-    for (std::int32_t b = 0; b < n; ++b) {
-      cache->truncate(cache->sequence(slots[b]).layers[l], before[static_cast<std::size_t>(b)]);
-    }
+    for (const Cache::Growth& g : growths) cache->abandon(g);
     return ASSAY_ENOMEM;
   }
-  for (std::int32_t b = 0; b < n; ++b)
-    cache->release_old(cache->sequence(slots[b]).layers[l], before[static_cast<std::size_t>(b)]);
+  for (const Cache::Growth& g : growths) cache->commit(g);
   return ASSAY_OK;
 }
 

@@ -32,6 +32,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -120,11 +121,16 @@ extern "C" {
 
 int kvc_create(assay_ctx* ctx, const kvc_config* config, kvc** out) {
   if (ctx == nullptr || config == nullptr || out == nullptr || !valid(*config)) return ASSAY_EINVAL;
-  kvc* cache = new kvc{{ctx, *config, config->dtype == ASSAY_BF16 ? 2 : 4, {}, {}}};
-  if (cache->c.Dv == 0) cache->c.Dv = cache->c.D;
-  cache->sequences.resize(static_cast<std::size_t>(config->max_seqs));
-  cache->tokens.resize(static_cast<std::size_t>(config->n_layers));
-  *out = cache;
+  try {
+    auto cache =
+        std::make_unique<kvc>(kvc{{ctx, *config, config->dtype == ASSAY_BF16 ? 2 : 4, {}, {}}});
+    if (cache->c.Dv == 0) cache->c.Dv = cache->c.D;
+    cache->sequences.resize(static_cast<std::size_t>(config->max_seqs));
+    cache->tokens.resize(static_cast<std::size_t>(config->n_layers));
+    *out = cache.release();
+  } catch (const std::bad_alloc&) {
+    return ASSAY_ENOMEM;
+  }
   return ASSAY_OK;
 }
 
@@ -188,27 +194,25 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
   if (cu[n] > 0 && (k == nullptr || v == nullptr)) return ASSAY_EINVAL;
   const kvc_config& c = cache->c;
   if (cache->tokens[static_cast<std::size_t>(layer)] + cu[n] > c.max_tokens) return ASSAY_ECAP;
-  std::vector<std::int64_t> before;
   for (std::int32_t b = 0; b < n; ++b) {
-    before.push_back(cache->layer_of(slots[b], layer).length);
-    if (before.back() + cu[b + 1] - cu[b] > c.max_len) return ASSAY_ECAP;
+    if (cache->layer_of(slots[b], layer).length + cu[b + 1] - cu[b] > c.max_len) return ASSAY_ECAP;
   }
   std::vector<Copy> copies;
+  std::vector<Storage::Growth> growths;
   try {
     for (std::int32_t b = 0; b < n; ++b) {
-      cache->append(slots[b], layer, cu[b + 1] - cu[b],
+      growths.push_back(cache->grow(slots[b], layer));
+      cache->append(growths.back(), cu[b + 1] - cu[b],
                     static_cast<const unsigned char*>(k) + cu[b] * c.n_kv * c.D * cache->element,
                     static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element,
                     copies);
     }
-    cache->copy_all(copies);
   } catch (const std::bad_alloc&) {
-    for (std::int32_t b = 0; b < n; ++b)
-      cache->truncate(slots[b], layer, before[static_cast<std::size_t>(b)]);
+    for (const Storage::Growth& g : growths) cache->abandon(g);
     return ASSAY_ENOMEM;
   }
-  for (std::int32_t b = 0; b < n; ++b)
-    cache->release_old(cache->layer_of(slots[b], layer), before[static_cast<std::size_t>(b)]);
+  cache->copy_all(copies);
+  for (const Storage::Growth& g : growths) cache->commit(g, layer);
   return ASSAY_OK;
 }
 

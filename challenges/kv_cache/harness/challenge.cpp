@@ -58,14 +58,15 @@ class KvCache final : public Challenge {
     plan.add(
         kLaterQ,
         {.name = "later_q", .dtype = dtype, .shape = {s.q[1]}, .role = Role::input, .phase = 1});
-    // Attention and reading come before the third phase; the adapter's results come until the end.
-    const int due = s.params.phases > 1 ? 1 : 0;
+    // Attention comes before the third phase; the adapter's results come until the end.
+    int due = s.params.phases > 1 ? 1 : 0;
     const auto add_output = [&](Handle handle, const char* name, Dtype type, std::int64_t size) {
       plan.add(handle,
                {.name = name, .dtype = type, .shape = {size}, .role = Role::output, .due = due});
     };
     add_output(kO, "o", dtype, s.o);
     add_output(kLse, "lse", Dtype::f32, s.lse);
+    due = std::max(due, static_cast<int>(s.last_read));
     add_output(kReadK, "read_k", dtype, s.read_k);
     add_output(kReadV, "read_v", dtype, s.read_v);
     plan.add(kResults, {.name = "results",
@@ -104,7 +105,7 @@ class KvCache final : public Challenge {
   }
 
   // The adapter counts what the cache holds, in memory that the submission can overwrite. In cases
-  // that measure memory, the last phase only asks, frees and destroys, so its peak is what was held.
+  // that measure memory, the last phase only asks, reads a few tokens, frees and destroys, so its peak is what was held.
   std::string hold_to_account(const CaseSpec& spec, const CasePlan& plan,
                               const MemoryAccount& account,
                               std::vector<Metric>& metrics) const override {

@@ -78,6 +78,14 @@ class Checker {
                     "returned ASSAY_ENOMEM where an allocation was refused, but wrote to its "
                     "output");
     }
+    if (got.status == kKeptAndFailed) {
+      return reject(op, fmt::format("failed, but holds {} bytes from ctx->alloc, {} before",
+                                    got.second, got.first));
+    }
+    if (got.status == kChangedAndFailed) {
+      return reject(op, fmt::format("failed, but changed the cache: {} live bytes before, {} after",
+                                    got.first, got.second));
+    }
     // A malformed configuration may also be an unsupported one.
     const bool unsupported =
         op.kind == kCreate && e.status == Expect::invalid && got.status == ASSAY_ENOTSUP;

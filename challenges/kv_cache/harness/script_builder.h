@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "assay/error.h"
+#include "assay/random.h"
+#include "assay/size.h"
 #include "trusted.h"
 
 namespace assay::kv_cache {
@@ -87,7 +89,7 @@ class ScriptBuilder {
 
   void read(std::int64_t cache, std::int64_t layer, std::int64_t variable, std::int64_t from,
             std::int64_t until, std::int64_t flags) {
-    if (phase_ > 1) throw Error("kv_cache: nothing is read in the last of three phases");
+    script_.last_read = phase_;
     Op op = blank(kRead, cache, flags);
     op.layer = layer;
     op.sequence = variable;
@@ -99,6 +101,24 @@ class ScriptBuilder {
     script_.read_k += std::max<std::int64_t>(until - from, 0) * c.n_kv * c.D;
     script_.read_v += std::max<std::int64_t>(until - from, 0) * c.n_kv * c.Dv;
     emit(op);
+  }
+
+  // What was counted must be there, not given up since nothing would ask for it: reads a token of
+  // each sequence, drawn among those that its next row sees.
+  void read_any(std::int64_t cache, Random& random) {
+    for (std::int64_t v = 0; v < script_.params.variables; ++v) {
+      if (!model_.alive(v, cache)) continue;
+      std::vector<std::int64_t> layers;
+      for (std::int64_t l = 0; l < config(cache).n_layers; ++l) {
+        if (model_.sequence(v).layers[to_size(l)].length > 0) layers.push_back(l);
+      }
+      if (layers.empty()) continue;
+      const std::int64_t l = layers[to_size(random.below(std::ssize(layers)))];
+      const std::int64_t length = model_.sequence(v).layers[to_size(l)].length;
+      const std::int64_t first = first_visible(config(cache), length + 1);
+      const std::int64_t t = first + random.below(length - first);
+      read(cache, l, v, t, t + 1, 0);
+    }
   }
 
   void append(std::int64_t cache, std::int64_t layer, const Entries& entries, std::int64_t flags) {

@@ -236,6 +236,7 @@ Script compile_ragged(const CaseSpec& spec, std::uint64_t seed) {
   }
   builder.next_phase();
   builder.bytes(0, kMetric);
+  if (spec.group != CaseGroup::timed) builder.read_any(0, random);
   return builder.take();
 }
 

@@ -57,7 +57,7 @@ const std::map<std::string, std::int64_t> kFields{
 class Parser {
  public:
   Parser(ScriptBuilder& builder, std::map<std::string, std::int64_t>& names, std::uint64_t seed)
-      : builder_(builder), names_(names), random_(seed) {}
+      : builder_(builder), names_(names), random_(seed), reads_(substream(seed, 1)) {}
 
   void run(const std::string& text) {
     std::size_t at = 0;
@@ -189,7 +189,11 @@ class Parser {
                              std::stoll(w[0].substr(equals + 1)));
     }
     if (v.name == "destroy") return builder_.destroy(c);
-    if (v.name == "bytes") return builder_.bytes(c, v.flags);
+    if (v.name == "bytes") {
+      builder_.bytes(c, v.flags);
+      if ((v.flags & (kLimit | kMetric)) != 0) builder_.read_any(c, reads_);
+      return;
+    }
     if (v.name == "allow") return builder_.allow(c, number(0));
     if (v.name == "phase") return builder_.next_phase();
     if (v.name == "defragment") return builder_.defragment(c, v.flags);
@@ -228,6 +232,7 @@ class Parser {
   ScriptBuilder& builder_;
   std::map<std::string, std::int64_t>& names_;
   Random random_;  // of trees
+  Random reads_;   // of what is read where memory is counted
 };
 
 std::string text_of(const json& script) {

@@ -95,6 +95,7 @@ struct Script {
   std::vector<std::int64_t> pool;
   std::int64_t k[2] = {}, v[2] = {}, q[2] = {};
   std::int64_t o = 0, lse = 0, read_k = 0, read_v = 0;
+  std::int64_t last_read = 0;  // the phase in which tokens are read last
 };
 
 // The sizes depend only on the spec, the contents on the seed too.

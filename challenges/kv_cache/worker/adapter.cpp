@@ -144,12 +144,12 @@ class Script {
   std::int32_t carry_out(const Op& op, Result& result) {
     Result got{-1, -1, -1, 0, 0};
     state_.context[op.cache].take_refusal();
-    got.status = dispatch(op, got);
+    got.status = watched(op, got);
     // The harness may refuse one allocation of the case. The call must then fail without a trace,
     // and succeed when repeated.
     if (got.status == ASSAY_ENOMEM && state_.context[op.cache].take_refusal()) {
       got = {-1, -1, -1, 0, 0};
-      got.status = left_alone(op) ? dispatch(op, got) : kTouchedAndFailed;
+      got.status = left_alone(op) ? watched(op, got) : kTouchedAndFailed;
     }
     got.held = state_.context[op.cache].held();
     got.total = state_.context[op.cache].total();
@@ -157,6 +157,28 @@ class Script {
     // After an unexpected failure, further results mean nothing.
     if (got.status != ASSAY_OK && (op.flags & kMayFail) == 0) state_.stopped = true;
     return (op.flags & kMayFail) == 0 ? static_cast<std::int32_t>(got.status) : ASSAY_OK;
+  }
+
+  // A call that fails must leave what the cache holds as it was.
+  std::int32_t watched(const Op& op, Result& r) {
+    const std::int64_t held = state_.context[op.cache].held(), live = live_bytes(op);
+    const std::int32_t status = dispatch(op, r);
+    if (status == ASSAY_OK || lacking_) return status;
+    r.first = held;
+    r.second = state_.context[op.cache].held();
+    if (r.second != held) return kKeptAndFailed;
+    r.first = live;
+    r.second = live_bytes(op);
+    return live >= 0 && r.second != live ? kChangedAndFailed : status;
+  }
+
+  // Negative: not asked for, or not told.
+  std::int64_t live_bytes(const Op& op) {
+    kvc* cache = state_.cache[op.cache];
+    std::int64_t live = -1, reserved = -1;
+    if (p_.poison == 0 || cache == nullptr || op.kind == kAllow) return -1;
+    const int status = fn<decltype(kvc_bytes)>("kvc_bytes")(cache, &live, &reserved);
+    return status == ASSAY_OK ? live : -1;
   }
 
   // Whether an operation's outputs still hold the harness's poison.

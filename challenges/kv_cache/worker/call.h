@@ -87,8 +87,10 @@ struct Op {
   std::int64_t q_at, o_at, lse_at;  // attention; lse_at < 0: NULL
 };
 
-// In place of a status: the call failed for lack of memory but had changed its outputs.
-inline constexpr std::int32_t kTouchedAndFailed = 1000;
+// In place of a status: the call failed for lack of memory but had changed its outputs; or it
+// failed, and the cache holds more or other bytes than before, or live ones are not what they were.
+inline constexpr std::int32_t kTouchedAndFailed = 1000, kKeptAndFailed = 1001,
+                              kChangedAndFailed = 1002;
 
 // The adapter's record of each operation.
 struct Result {
@@ -138,7 +140,9 @@ struct Params {
   kvc_config config[kCaches];
   float scale;
   std::int32_t element_bytes, variables, phases;
-  std::int32_t poison;  // fill blocks with NaN when they are handed out and taken back
+  // Not timed: fill blocks with NaN when they are handed out and taken back, and ask for the live
+  // bytes around each call, which one that fails must not change.
+  std::int32_t poison;
 };
 
 }  // namespace assay::kv_cache

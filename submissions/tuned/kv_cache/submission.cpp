@@ -121,8 +121,11 @@ struct kvc {
     }
   }
 
+  // Pages that an append has put a copy in the place of, and for which layer.
+  using Displaced = std::vector<std::pair<Layer*, Page*>>;
+
   // The page for the next token, held by nobody else; NULL when there is no memory.
-  Page* tail(Layer& layer) {
+  Page* tail(Layer& layer, Displaced& displaced) {
     if (layer.length % kPage == 0) {
       Page* page = new_page();
       if (page != nullptr) layer.pages.push_back(page);
@@ -133,7 +136,7 @@ struct kvc {
     Page* copy = new_page();
     if (copy == nullptr) return nullptr;
     std::memcpy(elements(copy), elements(last), static_cast<std::size_t>(page_bytes() - kHeader));
-    drop(last);
+    displaced.emplace_back(&layer, last);
     return last = copy;
   }
 
@@ -147,9 +150,9 @@ struct kvc {
     }
   }
 
-  bool append(Layer& layer, std::int64_t n, const float* k, const float* v) {
+  bool append(Layer& layer, std::int64_t n, const float* k, const float* v, Displaced& displaced) {
     while (n > 0) {
-      Page* page = tail(layer);
+      Page* page = tail(layer, displaced);
       if (page == nullptr) return false;
       const std::int64_t at = layer.length % kPage, count = std::min(n, kPage - at);
       for (std::int64_t head = 0; head < c.n_kv; ++head) {
@@ -545,10 +548,11 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     if (before.back() + cu[b + 1] - cu[b] > c.max_len) return ASSAY_ECAP;
   }
   bool done = true;
+  kvc::Displaced displaced;
   for (std::int32_t b = 0; b < n && done; ++b) {
     done = cache->append(cache->layer(slots[b], layer), cu[b + 1] - cu[b],
                          static_cast<const float*>(k) + cu[b] * c.n_kv * c.D,
-                         static_cast<const float*>(v) + cu[b] * c.n_kv * c.Dv);
+                         static_cast<const float*>(v) + cu[b] * c.n_kv * c.Dv, displaced);
   }
   for (std::int32_t b = 0; b < n; ++b) {
     const std::int64_t length = before[static_cast<std::size_t>(b)];
@@ -557,6 +561,10 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
     } else {
       cache->truncate(cache->layer(slots[b], layer), length);
     }
+  }
+  for (auto& [grown, page] : displaced) {
+    if (!done) std::swap(grown->pages.back(), page);  // the copy is the last page again
+    cache->drop(page);
   }
   return done ? ASSAY_OK : ASSAY_ENOMEM;
 }

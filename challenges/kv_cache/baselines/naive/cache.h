@@ -234,32 +234,56 @@ struct Cache {
     s = {};
   }
 
-  // The page that the next token goes to, held by this sequence alone and not packed.
-  Page* tail(Layer& layer) {
-    const std::int64_t used = layer.length % kPage;
-    if (used == 0) {
-      layer.pages.push_back(new_page(false));
-    } else if (layer.pages.back()->holders > 1 || layer.pages.back()->packed) {
-      Page* copy = raw_copy(layer.pages.back(), used);
-      drop(layer.pages.back());
-      layer.pages.back() = copy;
+  // What an append makes of a layer. Its pages stand in for those of the layer from `kept` on. The
+  // layer stays as it is until there was memory for all of them, in every layer of the batch.
+  struct Growth {
+    Layer& layer;
+    std::int64_t length;
+    std::size_t kept;
+    std::vector<Page*> pages{};
+  };
+
+  Growth grow(Layer& layer) const { return {layer, layer.length, layer.pages.size()}; }
+
+  void replace_last(Growth& g, Page* page) {
+    if (g.pages.empty()) {
+      --g.kept;
+    } else {
+      drop(g.pages.back());
+      g.pages.pop_back();
     }
-    return layer.pages.back();
+    g.pages.push_back(page);
   }
 
-  void append_token(Layer& layer, const unsigned char* k, const unsigned char* v) {
-    Page* page = tail(layer);
-    const std::int64_t t = layer.length % kPage;
+  // The page that the next token goes to, held by this sequence alone and not packed.
+  Page* tail(Growth& g) {
+    const std::int64_t used = g.length % kPage;
+    if (used == 0) {
+      g.pages.push_back(new_page(false));
+    } else if (g.pages.empty()) {
+      Page* last = g.layer.pages.back();
+      if (last->holders == 1 && !last->packed) return last;
+      replace_last(g, raw_copy(last, used));
+    }
+    return g.pages.back();
+  }
+
+  void append_token(Growth& g, const unsigned char* k, const unsigned char* v) {
+    Page* page = tail(g);
+    const std::int64_t t = g.length % kPage;
     for (std::int64_t head = 0; head < c.n_kv; ++head) {
       std::memcpy(page->data + key_at(head, t) * element, k + head * c.D * element,
                   static_cast<std::size_t>(c.D * element));
       std::memcpy(page->data + value_at(head, t) * element, v + head * c.Dv * element,
                   static_cast<std::size_t>(c.Dv * element));
     }
-    ++layer.length;
-    if (c.quant != 0 && layer.length % kPage == 0) {
-      layer.pages.back() = packed_copy(page);
-      drop(page);
+    ++g.length;
+    if (c.quant != 0 && g.length % kPage == 0) replace_last(g, packed_copy(page));
+  }
+
+  void append(Growth& g, std::int64_t n, const unsigned char* k, const unsigned char* v) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      append_token(g, k + i * c.n_kv * c.D * element, v + i * c.n_kv * c.Dv * element);
     }
   }
 
@@ -277,10 +301,18 @@ struct Cache {
     }
   }
 
-  void append(Layer& layer, std::int64_t n, const unsigned char* k, const unsigned char* v) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      append_token(layer, k + i * c.n_kv * c.D * element, v + i * c.n_kv * c.Dv * element);
-    }
+  void commit(const Growth& g) {
+    Layer& layer = g.layer;
+    const std::int64_t length_before = layer.length;
+    for (std::size_t i = g.kept; i < layer.pages.size(); ++i) drop(layer.pages[i]);
+    layer.pages.resize(g.kept);
+    layer.pages.insert(layer.pages.end(), g.pages.begin(), g.pages.end());
+    layer.length = g.length;
+    release_old(layer, length_before);
+  }
+
+  void abandon(const Growth& g) {
+    for (Page* page : g.pages) drop(page);
   }
 
   // --- attention ---

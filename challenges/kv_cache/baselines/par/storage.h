@@ -302,18 +302,66 @@ struct Storage {
     });
   }
 
-  // The page that the next token goes to, held by this sequence alone and raw.
-  Page* tail(Layer& layer) {
-    const std::int64_t used = layer.length % kPage;
-    if (used == 0) {
-      Page* page = new_page(false);
-      layer.pages.push_back(page);
-    } else if (layer.pages.back()->holders > 1 || layer.pages.back()->packed) {
-      Page* copy = raw_copy(layer.pages.back(), used);
-      drop(layer.pages.back());
-      layer.pages.back() = copy;
+  // What an append makes of a layer. Its pages stand in for those of the layer from `kept` on. The
+  // layer stays as it is until there was memory for all of them, in every layer of the batch.
+  struct Growth {
+    Layer& layer;
+    std::int64_t length;
+    std::size_t kept;
+    std::vector<Page*> pages{};
+  };
+
+  Growth grow(std::int32_t slot, std::int32_t l) {
+    Layer& layer = layer_of(slot, l);
+    return {layer, layer.length, layer.pages.size()};
+  }
+
+  void replace_last(Growth& g, Page* page) {
+    if (g.pages.empty()) {
+      --g.kept;
+    } else {
+      drop(g.pages.back());
+      g.pages.pop_back();
     }
-    return layer.pages.back();
+    g.pages.push_back(page);
+  }
+
+  // The page that the next token goes to, held by this sequence alone and raw.
+  Page* tail(Growth& g) {
+    Layer& layer = g.layer;
+    const std::int64_t used = g.length % kPage;
+    if (used == 0) {
+      g.pages.push_back(new_page(false));
+    } else if (!g.pages.empty()) {
+      return g.pages.back();
+    } else if (layer.pages.back()->holders > 1 || layer.pages.back()->packed) {
+      replace_last(g, raw_copy(layer.pages.back(), used));
+    } else {
+      return layer.pages.back();
+    }
+    return g.pages.back();
+  }
+
+  // Makes room for n tokens. What is to be copied there is added to `copies`, or, for a page that
+  // is to be packed, done at once.
+  void append(Growth& g, std::int64_t n, const unsigned char* k, const unsigned char* v,
+              std::vector<Copy>& copies) {
+    const auto k_row = static_cast<std::size_t>(c.D * element),
+               v_row = static_cast<std::size_t>(c.Dv * element);
+    while (n > 0) {
+      Page* page = tail(g);
+      const std::int64_t used = g.length % kPage, count = std::min(n, kPage - used);
+      copies.push_back({page, used, count, k, v});
+      g.length += count;
+      n -= count;
+      k += static_cast<std::size_t>(count * c.n_kv) * k_row;
+      v += static_cast<std::size_t>(count * c.n_kv) * v_row;
+      if (c.quant != 0) {
+        copy(copies.back());
+        copies.pop_back();
+        if (g.length % kPage == 0) replace_last(g, packed_copy(page));
+      }
+    }
   }
 
   // Pages that no row can see any more, given the length before the latest append, once that has
@@ -330,31 +378,19 @@ struct Storage {
     }
   }
 
-  // Makes room for n tokens and counts them; what is to be copied there is added to `copies`, or,
-  // for a page that is to be packed, done at once.
-  void append(std::int32_t slot, std::int32_t l, std::int64_t n, const unsigned char* k,
-              const unsigned char* v, std::vector<Copy>& copies) {
-    Layer& layer = layer_of(slot, l);
-    const auto k_row = static_cast<std::size_t>(c.D * element),
-               v_row = static_cast<std::size_t>(c.Dv * element);
-    while (n > 0) {
-      Page* page = tail(layer);
-      const std::int64_t used = layer.length % kPage, count = std::min(n, kPage - used);
-      copies.push_back({page, used, count, k, v});
-      layer.length += count;
-      tokens[static_cast<std::size_t>(l)] += count;
-      n -= count;
-      k += static_cast<std::size_t>(count * c.n_kv) * k_row;
-      v += static_cast<std::size_t>(count * c.n_kv) * v_row;
-      if (c.quant != 0) {
-        copy(copies.back());
-        copies.pop_back();
-      }
-      if (c.quant != 0 && layer.length % kPage == 0) {
-        layer.pages.back() = packed_copy(page);
-        drop(page);
-      }
-    }
+  void commit(const Growth& g, std::int32_t l) {
+    Layer& layer = g.layer;
+    const std::int64_t length_before = layer.length;
+    tokens[static_cast<std::size_t>(l)] += g.length - layer.length;
+    layer.length = g.length;
+    for (std::size_t i = g.kept; i < layer.pages.size(); ++i) drop(layer.pages[i]);
+    layer.pages.resize(g.kept);
+    layer.pages.insert(layer.pages.end(), g.pages.begin(), g.pages.end());
+    release_old(layer, length_before);
+  }
+
+  void abandon(const Growth& g) {
+    for (Page* page : g.pages) drop(page);
   }
 };
 
