@@ -865,19 +865,21 @@ struct Moves {
   std::uint32_t P, cu, path, count, kv;  // in the table
 };
 
-// A block for 128 words of the rows of a cache. A thread has a word of each row to itself and moves
-// them in ascending order: what it overwrites has been moved already or is not wanted.
+// A block for 128 words of the rows of a cache, or, of very wide rows, for some times 128. A thread
+// has its words of each row to itself and moves them in ascending order: what it overwrites has been
+// moved already or is not wanted.
 template <class Word>
 __global__ void compact(const __grid_constant__ Table table, Moves m) {
-  const std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
-  if (at >= m.row_words) return;
-  const std::int64_t b = blockIdx.x / m.caches;
+  const std::int64_t b = blockIdx.x / m.caches, step = std::int64_t{gridDim.y} * blockDim.x;
   const auto* path = table.at<std::int32_t>(m.path) + table.at<std::int64_t>(m.cu)[b];
   auto* rows = static_cast<Word*>(table.at<void*>(m.kv)[blockIdx.x]) +
-               table.at<std::int64_t>(m.P)[b] * m.row_words + at;
+               table.at<std::int64_t>(m.P)[b] * m.row_words;
   const std::int32_t count = table.at<std::int32_t>(m.count)[b];
-  for (std::int32_t j = 0; j < count; ++j) {
-    if (path[j] != j) rows[j * m.row_words] = rows[path[j] * m.row_words];
+  std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  for (; at < m.row_words; at += step) {
+    for (std::int32_t j = 0; j < count; ++j) {
+      if (path[j] != j) rows[j * m.row_words + at] = rows[path[j] * m.row_words + at];
+    }
   }
 }
 
@@ -1074,7 +1076,9 @@ int dv_compact(assay_ctx* ctx, int32_t B, const int64_t* P, const int64_t* cu,
                       : misaligned % 4 == 0 ? compact<std::uint32_t>
                                             : compact<unsigned char>;
   m.row_words = row_bytes / (misaligned % 16 == 0 ? 16 : misaligned % 4 == 0 ? 4 : 1);
-  const dim3 grid(static_cast<unsigned>(all), static_cast<unsigned>((m.row_words + 127) / 128));
+  constexpr std::int64_t kMostBlocks = 65535;  // in y
+  const std::int64_t across = std::min<std::int64_t>((m.row_words + 127) / 128, kMostBlocks);
+  const dim3 grid(static_cast<unsigned>(all), static_cast<unsigned>(across));
   kernel<<<grid, 128, 0, stream_of(ctx)>>>(builder.upload(ctx, table), m);
   return launch_status();
 }

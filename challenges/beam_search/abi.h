@@ -72,7 +72,8 @@ typedef struct {
   double alpha;          /* any finite value, negative ones included */
   int32_t rank_mode;     /* 0; 1 optional */
   int32_t keep_finished; /* 0; 1 optional */
-  /* The model knows the prompts; they do not affect the search. */
+  /* The model knows the prompts; they do not affect the search. NULL for either array of B > 0
+   * items is ASSAY_EINVAL; the prompts themselves need not be read. */
   const int32_t* prompt_len;    /* [B], each >= 0 */
   const int32_t* const* prompt; /* [B] */
   int32_t penalty;              /* 0; 1 optional */

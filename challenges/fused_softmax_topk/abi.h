@@ -37,7 +37,8 @@ int log_softmax_topk(assay_ctx*, const stk_params*, const void* logits, int32_t*
 
 /* Optional. count[r] = how many of the K slots the nucleus keeps: the fewest leading slots whose
  * probabilities sum to at least top_p (0 < top_p <= 1), at least 1, at most min(K, V). 0 for rows
- * with NaN or +inf and for rows of only -inf. The other outputs as in softmax_topk. */
+ * with NaN or +inf, for rows of only -inf, and where K or V is 0. The other outputs as in
+ * softmax_topk. */
 int softmax_topk_top_p(assay_ctx*, const stk_params*, const void* logits, float top_p, int32_t* idx,
                        float* prob, float* lse, int32_t* count);
 

@@ -491,12 +491,12 @@ TEST(DflashVerifyRecorded, AllButSamplingAndGenerationComesBack) {
     const bool greedy = params.value("sampling", "greedy") == "greedy";
     if (entry != "generate" && greedy) others.insert(name);
   }
-  // The cases with NaN or huge values, one with 20 million logits, one with 65,540 items, and those
-  // where nothing is given at all.
+  // The cases with NaN or huge values, one with 20 million logits, one with 65,540 items, one with
+  // rows of 8 MiB, and those where nothing is given at all.
   EXPECT_THAT(others, ::testing::UnorderedElementsAre(
                           "accept_wide_256", "budget_0", "huge_masked", "items_beyond_16_bits",
-                          "nan_unvisited", "sibling_leak", "bf16_nan", "batch_0_null",
-                          "attention_batch_0_null", "accept_batch_0_null"));
+                          "compact_wide_rows", "nan_unvisited", "sibling_leak", "bf16_nan",
+                          "batch_0_null", "attention_batch_0_null", "accept_batch_0_null"));
 }
 
 // Forged numbers: none makes the harness compute or read without bounds.

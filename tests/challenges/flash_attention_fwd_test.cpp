@@ -292,7 +292,9 @@ TEST(FlashAttentionForward, Fp8AllowsRoundedWeightsAndNoMore) {
 // Masked values have no effect; visible ones spoil their row.
 TEST(FlashAttentionForward, NanStaysWithTheRowsThatSeeIt) {
   const Filled f(subject(), "causal_future_poison", 5);
-  for (const TileReference& t : f.reference_as<ForwardReference>().tiles) {
+  const auto& tiles = f.reference_as<ForwardReference>().tiles;
+  ASSERT_EQ(tiles.size(), 2u * 150u) << "one for each head and query";
+  for (const TileReference& t : tiles) {
     ASSERT_EQ(t.rows, 1);
     EXPECT_EQ(std::isnan(t.lse[0]), t.first >= 90) << t.first;
     EXPECT_EQ(std::isnan(t.o(0, 0)), t.first >= 90) << t.first;

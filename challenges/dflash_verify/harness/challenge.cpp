@@ -70,6 +70,7 @@ void override_params(Params& p, const json& wrong) {
   p.fa.D = wrong.value("D", p.fa.D);
   p.fa.B = p.B;
   p.sampling.temperature = wrong.value("temperature", p.sampling.temperature);
+  p.sampling.mode = wrong.value("mode", p.sampling.mode);
   p.max_new = wrong.value("max_new", p.max_new);
   p.n_prompt = wrong.value("n_prompt", p.n_prompt);
 }

@@ -135,11 +135,13 @@ void check_distribution(const Shape& s, BufferViews buffers, CheckResult& result
     distance += std::abs(seen[j] / static_cast<double>(s.B()) - p[j] / sum) / 2;
   }
   result.metrics.push_back({"total_variation", distance});
-  if (!(distance < 0.01)) {
+  // Chance alone gives 0.4 times this root on average, at most.
+  const double allowed = 1.118 * std::sqrt(static_cast<double>(s.V) / static_cast<double>(s.B()));
+  if (!(distance < allowed)) {
     fail(result,
          fmt::format("the emitted tokens are {:.4f} from the target's distribution in total "
-                     "variation, 0.01 is allowed",
-                     distance));
+                     "variation, {:.4f} is allowed",
+                     distance, allowed));
   }
 }
 

@@ -73,6 +73,12 @@ std::int32_t run(worker::Call& call) {
                               call.as<float>(kGamma), call.buffer(kDx), call.as<float>(kDgamma))
                           : ASSAY_ENOTSUP;
     }
+    case kInvalidBackward:
+      // An answer whose cache has no bytes may be given NULL.
+      if (call.buffer(kCache) == nullptr &&
+          call.fn<decltype(ln_cache_bytes)>("ln_cache_bytes")(&params.p) == 0)
+        return ASSAY_EINVAL;
+      return backward(call, params.p);
     default: return backward(call, params.p);
   }
 }

@@ -237,8 +237,8 @@ Shape shape_of(const CaseSpec& spec) {
   s.call.config = config_of(j);
   s.call.budget = {sizeof(tt_budget), j.value("seconds", 60.0),
                    j.value("max_tokens", std::int64_t{0}), j.value("init_seed", std::uint64_t{1})};
-  s.call.generation = {sizeof(tt_generation), s.call.n_docs, 0, j.value("n_new", std::int64_t{0}),
-                       j.value("steps", std::int64_t{0})};
+  s.call.generation = {sizeof(tt_generation), s.call.n_docs, j.value("position", std::int64_t{0}),
+                       j.value("n_new", std::int64_t{0}), j.value("steps", std::int64_t{0})};
   s.call.more_new = j.value("more_new", std::int64_t{0});
   s.call.more_steps = j.value("more_steps", std::int64_t{0});
   s.call.temperature = j.value("temperature", 1.0f);

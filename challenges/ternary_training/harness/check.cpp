@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -42,7 +43,7 @@ void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t
 void check_weights(std::span<const float> got, std::span<const float> expected,
                    CheckResult& result) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (got[i] == expected[i]) continue;
+    if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected[i])) continue;
     return fail(result, fmt::format("weight {}: got {}, expected {}", i, got[i], expected[i]));
   }
 }

@@ -188,6 +188,20 @@ void set_code(std::uint8_t* block, std::int64_t j, unsigned code) {
   byte = static_cast<std::uint8_t>((byte & ~(3u << (j % 4 * 2))) | code << (j % 4 * 2));
 }
 
+// A scale of any magnitude, 0 in the first block.
+void draw_scale(Random& random, std::int64_t at, std::uint8_t* block) {
+  const auto scale = static_cast<std::uint16_t>(at == 0 ? 0 : random.below(0x7c00));
+  block[0] = static_cast<std::uint8_t>(scale);
+  block[1] = static_cast<std::uint8_t>(scale >> 8);
+}
+
+void fill_dequantize(const json& params, Random& random, std::span<std::uint8_t> blocks) {
+  random_blocks(random, 1.0, blocks);
+  if (!params.value("any_scale", false)) return;
+  for (std::size_t b = 0; (b + 1) * kBlockBytes <= blocks.size(); ++b)
+    draw_scale(random, static_cast<std::int64_t>(b), blocks.data() + b * kBlockBytes);
+}
+
 // Random codes, or ("every_byte") codes whose bytes count from 0 to 242 through the blocks; scales
 // of all magnitudes, including 0.
 void fill_dense(const Shape& s, const json& params, Random& random, BufferViews buffers) {
@@ -198,9 +212,7 @@ void fill_dense(const Shape& s, const json& params, Random& random, BufferViews 
   random_blocks(random, 1.0, blocks);
   for (std::int64_t b = 0; b < n; ++b) {
     std::uint8_t* block = blocks.data() + b * kBlockBytes;
-    const auto scale = static_cast<std::uint16_t>(b == 0 ? 0 : random.below(0x7c00));
-    block[0] = static_cast<std::uint8_t>(scale);
-    block[1] = static_cast<std::uint8_t>(scale >> 8);
+    draw_scale(random, b, block);
     if (!params.value("every_byte", false)) continue;
     for (std::int64_t j = 0; j < 120; ++j) {
       const std::int64_t in = j < 80 ? j % 16 : 16 + (j - 80) % 8,
@@ -258,7 +270,8 @@ void generate(const CaseSpec& spec, std::uint64_t seed, std::uint64_t judging,
     case kQuantize:
       return fill_weights(spec.params, s.call.cols, seed, buffers[quantize::kW].span<float>());
     case kDequantize:
-      return random_blocks(random, 1.0, buffers[dequantize::kBlocks].span<std::uint8_t>());
+      return fill_dequantize(spec.params, random,
+                             buffers[dequantize::kBlocks].span<std::uint8_t>());
     case kLinear:
     case kLinearBf16: return fill_linear(spec, s, seed, judging, buffers);
     case kBlobBytes: return;

@@ -535,6 +535,7 @@ int dv_accept(assay_ctx* ctx, int32_t B, int32_t V, const int64_t* cu, const int
   if (s != nullptr && (s->size != sizeof(dv_sampling) || !(s->temperature > 0) || s->uniform == nullptr)) {
     return ASSAY_EINVAL;
   }
+  if (s != nullptr && (s->mode < DV_GREEDY || s->mode > DV_SAMPLE_NO_REPL)) return ASSAY_EINVAL;
   if (s != nullptr && s->mode != DV_SAMPLE_TREE && (s->root_q == nullptr || s->node_q == nullptr)) return ASSAY_EINVAL;
   const std::int64_t threads = std::clamp<std::int64_t>(ctx->nthreads, 1, B), each = s != nullptr ? 2 * std::int64_t{V} : 0;
   Buffer<std::int32_t> path(ctx, nodes), count(ctx, B), last(ctx, B);

@@ -697,20 +697,21 @@ __global__ void __launch_bounds__(kAcceptThreads) accept(const __grid_constant__
 
 // --- compaction ---
 
-// Words: P [B], cu [B + 1], accepted [B], caches [B, caches], path [Ntot]. A thread has a word of
-// the rows to itself and moves it row by row, in ascending order: what it overwrites has been moved
+// Words: P [B], cu [B + 1], accepted [B], caches [B, caches], path [Ntot]. A thread has words of the
+// rows to itself and moves each row by row, in ascending order: what it overwrites has been moved
 // already or is not wanted.
 template <class Word>
 __global__ void compact(const __grid_constant__ Words words, std::int64_t B, std::int64_t caches,
                         std::int64_t row_words) {
   const std::int64_t b = blockIdx.x / caches, path = (3 + caches) * B + 1 + words[B + b];
-  const std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
-  if (at >= row_words) return;
-  Word* rows = reinterpret_cast<Word*>(words[3 * B + 1 + blockIdx.x]) + words[b] * row_words + at;
-  const std::int64_t accepted = words[2 * B + 1 + b];
-  for (std::int64_t j = 0; j < accepted; ++j) {
-    const std::int64_t from = words[path + j];
-    if (from != j) rows[j * row_words] = rows[from * row_words];
+  const std::int64_t accepted = words[2 * B + 1 + b], step = std::int64_t{gridDim.y} * blockDim.x;
+  std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  for (; at < row_words; at += step) {
+    Word* rows = reinterpret_cast<Word*>(words[3 * B + 1 + blockIdx.x]) + words[b] * row_words + at;
+    for (std::int64_t j = 0; j < accepted; ++j) {
+      const std::int64_t from = words[path + j];
+      if (from != j) rows[j * row_words] = rows[from * row_words];
+    }
   }
 }
 
@@ -931,7 +932,8 @@ int dv_compact(assay_ctx* ctx, int32_t B, const int64_t* P, const int64_t* cu,
   if (room.failed()) return ASSAY_ENOMEM;
   const std::int64_t unit = word >= 16 ? 16 : word >= 4 ? 4 : 1;
   const std::int64_t row_words = row_bytes / unit;
-  const dim3 grid(static_cast<unsigned>(all), static_cast<unsigned>(divide_up(row_words, 128)));
+  const std::int64_t across = std::min<std::int64_t>(divide_up(row_words, 128), 65535);
+  const dim3 grid(static_cast<unsigned>(all), static_cast<unsigned>(across));
   const auto kernel = unit == 16  ? &compact<uint4>
                       : unit == 4 ? &compact<std::uint32_t>
                                   : &compact<std::uint8_t>;

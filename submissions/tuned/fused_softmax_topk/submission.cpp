@@ -96,7 +96,9 @@ class RowState {
   }
 
   void add_exponentials(const float* x, std::int64_t n) {
-    const float m = max_, inverse = 1 / p_.temperature;
+    const float m = max_;
+    // Of tiny temperatures the inverse is beyond all numbers.
+    const float inverse = std::min(1 / p_.temperature, std::numeric_limits<float>::max());
     float lanes[kLanes] = {};
     std::int64_t j = 0;
     for (; j + kLanes <= n; j += kLanes) {

@@ -179,6 +179,7 @@ extern "C" int ln_forward(assay_ctx* ctx, const ln_params* p, const void* x, con
 extern "C" int ln_backward(assay_ctx* ctx, const ln_params* p, const void* dy, const void* x, const float* gamma,
                            const void* cache, void* dx, float* dgamma, float* dbeta) {
   if (const int status = check(p); status != ASSAY_OK) return status;
+  if (cache == nullptr && p->rows > 0) return ASSAY_EINVAL;
   return backward(ctx, {*p, f32(dy), f32(x), gamma, static_cast<const Statistics*>(cache), nullptr, static_cast<float*>(dx)},
                   dgamma, dbeta);
 }
@@ -187,6 +188,7 @@ extern "C" int ln_backward_residual(assay_ctx* ctx, const ln_params* p, const vo
                                     const float* gamma, const void* cache, const void* dres, void* dx, float* dgamma,
                                     float* dbeta) {
   if (const int status = check(p); status != ASSAY_OK) return status;
+  if (cache == nullptr && p->rows > 0) return ASSAY_EINVAL;
   return backward(ctx, {*p, f32(dy), f32(x), gamma, static_cast<const Statistics*>(cache), f32(dres), static_cast<float*>(dx)},
                   dgamma, dbeta);
 }

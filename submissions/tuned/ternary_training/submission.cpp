@@ -721,7 +721,7 @@ extern "C" std::size_t tt_blob_bytes(const tt_config* c) {
   const std::int64_t wide = std::int64_t{c->Hq} * c->hd, narrow = std::int64_t{c->Hkv} * c->hd;
   const std::size_t layer =
       n(wide, c->d) + 2 * n(narrow, c->d) + n(c->d, wide) + 2 * n(c->ff, c->d) + n(c->d, c->ff);
-  const std::int64_t norms = std::int64_t{c->L} * (2 * c->d + 2 * c->hd) + c->d;
+  const std::int64_t norms = std::int64_t{c->L} * (2 * std::int64_t{c->d} + 2 * std::int64_t{c->hd}) + c->d;
   return static_cast<std::size_t>(2 - c->tied) * n(c->V, c->d) +
          static_cast<std::size_t>(c->L) * layer + static_cast<std::size_t>(norms) * 4;
 }

@@ -1605,7 +1605,8 @@ int tt_logits(assay_ctx* ctx, const tt_config* c, const void* blob, const uint16
 int tt_generate(assay_ctx* ctx, const tt_config* c, const void* blob, const tt_generation* g,
                 const uint16_t* tokens, float* state, uint16_t* generated) {
   if (!good(c) || g == nullptr || blob == nullptr || g->n_docs < 0 || g->position < 0 ||
-      g->n_new < 1 || g->steps < 0 || g->position + g->n_new + g->steps > c->T)
+      g->n_new < 1 || g->steps < 0 || g->position > c->T || g->n_new > c->T ||
+      g->steps > c->T || g->position + g->n_new + g->steps > c->T)
     return ASSAY_EINVAL;
   const Size docs = g->n_docs, all = g->n_new + g->steps, wide = Size{c->Hkv} * c->hd;
   if (missing(tokens, docs) || missing(state, docs) || missing(generated, docs * g->steps))

@@ -96,6 +96,7 @@ bool sample(const Tree& tree, std::int32_t cur, std::int32_t V, const float* log
 
 bool valid_sampling(const dv_sampling& s, std::int64_t nodes) {
   if (s.size != sizeof(dv_sampling) || !(s.temperature > 0) || s.uniform == nullptr) return false;
+  if (s.mode < DV_GREEDY || s.mode > DV_SAMPLE_NO_REPL) return false;
   return s.mode == DV_SAMPLE_TREE || (s.root_q != nullptr && (s.node_q != nullptr || nodes == 0));
 }
 

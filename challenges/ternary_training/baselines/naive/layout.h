@@ -18,8 +18,8 @@ struct Layout {
   explicit Layout(const tt_config& config)
       : c(config), wide(Index{c.Hq} * c.hd), narrow(Index{c.Hkv} * c.hd) {
     embeddings = Index{c.V} * c.d;
-    per_layer = c.d * (2 * wide + 2 * narrow + 3 * Index{c.ff});
-    norms_per_layer = 2 * c.d + 2 * c.hd;
+    per_layer = Index{c.d} * (2 * wide + 2 * narrow + 3 * Index{c.ff});
+    norms_per_layer = 2 * Index{c.d} + 2 * Index{c.hd};
     matrices = (c.tied ? 1 : 2) * embeddings + c.L * per_layer;
     size = matrices + c.L * norms_per_layer + c.d;
   }
