@@ -20,6 +20,7 @@
 #include <span>
 
 #include "assay/error.h"
+#include "build/foreign_headers.h"
 #include "build/target.h"
 #include "build/tool.h"
 #include "build/warnings.h"
@@ -54,6 +55,7 @@ const std::vector<std::string> kJoinFlags{"-r", "-nostdlib", "-fdiagnostics-colo
 // In a build's folder: the sources, the headers they may include, and what the compiler writes.
 constexpr char kSources[] = "src", kHeaders[] = "abi", kOutput[] = "out";
 constexpr char kExports[] = "exports.map";    // in the folder of the sources
+constexpr char kRules[] = "headers.d";        // what was included
 constexpr char kProduct[] = "submission.so";  // the library or object, in the compiler's folder
 constexpr int kLogLines = 30;                 // of the log, in the record
 constexpr std::size_t kLogLimit = 1 << 20;    // bytes kept of the beginning
@@ -416,7 +418,8 @@ std::optional<CompilerWarnings> Builder::kept_warnings(const std::string& entry)
 
 void Builder::check() {
   BuildRequest request;
-  request.sources = {{"submission.cpp", "#include <vector>\nextern \"C\" int f() { return 0; }\n"}};
+  request.sources = {
+      {"submission.cpp", "#include <cstddef>\nextern \"C\" int f() { return 0; }\n"}};
   const BuildResult result = compile(request, "");
   if (result.record.verdict != Verdict::ok) {
     const std::string& log = result.record.log;
@@ -502,6 +505,7 @@ sandbox::Program Builder::program_in(const fs::path& folder, const BuildRequest&
   program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi),
                            visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
+  program.env.push_back(fmt::format("{}={}/{}", kRulesVariable, visible(tier_, out), kRules));
   return program;
 }
 
@@ -542,6 +546,12 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   } else if (const std::string names = forbidden_names(request, run.log); !names.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(names, kLogLines);
+  } else if (const std::string headers =
+                 foreign_headers(fetch(folder.path / kOutput / kRules).value_or(""),
+                                 toolkit_ ? toolkit_->root : fs::path());
+             !headers.empty()) {
+    result.record.verdict = Verdict::build_error;
+    result.record.log = printable(headers, kLogLines);
   } else if (const auto product = fetch(folder.path / kOutput / kProduct)) {
     result.library = keep(entry_name(request, architecture), *product, warnings);
     result.warnings = std::move(warnings);

@@ -13,6 +13,7 @@
 #include "cases/judge.h"
 #include "processes/bounded_server.h"
 #include "processes/memory_growth.h"
+#include "spec/spec.h"
 
 namespace assay::cases {
 namespace {
@@ -96,6 +97,7 @@ class Execution {
     }
     judge_what_came();
     add_findings();
+    hold_to_device();
     if (options_.measure_memory) hold_to_memory();
     if (outcome_.device) add_metrics(result_.metrics, device_.work);
     if (trace_ != nullptr) tell(*trace_);
@@ -213,6 +215,28 @@ class Execution {
     if (options_.find_leaks && result_.verdict == Verdict::ok && outcome_.status == ASSAY_OK &&
         kept_blocks_ > 0)
       fail(fmt::format("{} blocks of ctx->alloc were never freed", kept_blocks_));
+  }
+
+  // A result that was computed on the host is not a kernel's, however right: it takes a copy of
+  // the inputs. Where speed or memory is measured, grading compares with naive. Callbacks stand for
+  // a model whose rows the host may see, in part.
+  void hold_to_device() {
+    if (!outcome_.device || server_ || result_.verdict != Verdict::ok ||
+        !tells_right_from_wrong(*planned_.spec))
+      return;
+    constexpr std::uint64_t kAnyway = 256;  // flags, counts, offsets of a few items
+    std::uint64_t inputs = 0, outputs_on_host = 0;
+    for (const BufferPlan& buffer : planned_.plan.buffers) {
+      if (buffer.null) continue;
+      if (buffer.role != Role::output && !buffer.host) inputs += buffer.bytes();
+      if (buffer.role != Role::input && buffer.host) outputs_on_host += buffer.bytes();
+    }
+    const std::uint64_t allowed = kAnyway + outputs_on_host + inputs / 4;
+    if (device_.to_host <= allowed) return;
+    fail(fmt::format(
+        "computes on the host: {} bytes were copied to it of {} bytes of inputs on the device; at "
+        "most a quarter may be",
+        device_.to_host, inputs));
   }
 
   void hold_to_memory() {

@@ -500,6 +500,7 @@ void Server::launch(const Call& call, Answer& answer) {
       }
       output = result.output;
       report_.to_host_bytes += output.size();
+      if (!output.empty()) ++report_.transfers;
       wire.status = static_cast<std::uint32_t>(result.status);
       wire.instructions = result.counters.instructions;
     } catch (const std::bad_alloc&) {

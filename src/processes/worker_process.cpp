@@ -51,18 +51,21 @@ int image_of(const WorkerSettings& settings, bool with_device) {
   return with_device ? sandbox::cuda_worker_image_fd() : sandbox::worker_image_fd();
 }
 
-// Copies into the memory of a stopped child. False if the kernel or the address forbids it.
-bool write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::size_t bytes) {
+enum class Written { all, to_no_memory, forbidden };
+
+// Copies into the memory of a stopped child, unless there is none at the address or the kernel
+// forbids it.
+Written write_into(pid_t pid, std::uint64_t address, const std::byte* from, std::size_t bytes) {
   while (bytes > 0) {
     const iovec local{const_cast<std::byte*>(from), bytes},
         remote{reinterpret_cast<void*>(address), bytes};  // NOLINT: of the child
     const ssize_t n = ::process_vm_writev(pid, &local, 1, &remote, 1, 0);
-    if (n <= 0) return false;
+    if (n <= 0) return n < 0 && errno != EFAULT ? Written::forbidden : Written::to_no_memory;
     from += n;
     address += static_cast<std::uint64_t>(n);
     bytes -= static_cast<std::size_t>(n);
   }
-  return true;
+  return Written::all;
 }
 
 // The refused call of a CUDA runtime function that the worker reported first, or "".
@@ -417,17 +420,22 @@ void WorkerProcess::answer(BoundedServer* server) {
       control().callback_kind, {output_.data() + layout_.callback_request_offset, request_bytes},
       {response, response_bytes + bulk_bytes});
   if (to_device) std::copy_n(response, response_bytes, in_arena);
-  const bool written =
-      bulk_bytes > 0 &&
-      (to_device ? device_->write(address, {response + response_bytes, bulk_bytes})
-                 : write_into(process_.pid(), address, response + response_bytes, bulk_bytes));
-  header().callback_bulk_written = written ? 1 : 0;
-  // Counts only requests that the server accepted; the sizes of others are mere claims.
+  Written written = Written::to_no_memory;
+  if (to_device && bulk_bytes > 0) {
+    if (device_->write(address, {response + response_bytes, bulk_bytes})) written = Written::all;
+  } else if (bulk_bytes > 0) {
+    written = write_into(process_.pid(), address, response + response_bytes, bulk_bytes);
+  }
+  header().callback_bulk_written = written == Written::all ? 1 : 0;
+  // Counts only requests that the server accepted; the sizes of others are mere claims. Bulk counts
+  // as the harness's memory only where the kernel makes the worker take it from the arena: who asks
+  // for it at no address may read it there, but in place of a buffer of its own.
   if (header().callback_status == ASSAY_OK) {
     const std::size_t asked = layout_.callback_request_offset;
     const std::size_t answered = layout_.callback_response_offset;
-    memory_.count_callback({asked, asked + request_bytes},
-                           {answered, answered + response_bytes + (written ? 0 : bulk_bytes)});
+    memory_.count_callback(
+        {asked, asked + request_bytes},
+        {answered, answered + response_bytes + (written == Written::forbidden ? bulk_bytes : 0)});
   }
   if (device_ != nullptr) device_->answered_on_host(response_bytes + (to_device ? 0 : bulk_bytes));
 }

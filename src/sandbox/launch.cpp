@@ -120,7 +120,8 @@ std::uint64_t half_of_the_users_tasks() {
 
 void set_limits(const Launch& launch) {
   const Limits& limits = launch.limits;
-  set_limit(launch, RLIMIT_CORE, 0);
+  // Not 0, which a pattern that pipes dumps to a program ignores: the kernel writes none of one byte.
+  set_limit(launch, RLIMIT_CORE, 1);
   // The driver of a GPU locks the memory that the GPU accesses; it keeps the harness's limit.
   if (launch.policy != Policy::driver) set_limit(launch, RLIMIT_MEMLOCK, 0);
   set_limit(launch, RLIMIT_MSGQUEUE, 0);

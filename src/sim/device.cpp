@@ -543,8 +543,12 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,
   grid.count_by_pc = options.count_lines;
   const bool locate_replays = options.locate_replays || options.count_lines;
   std::optional<ReplayTable> replays;
-  const CheckOptions checks{options.check_races && blocks <= kMaxCheckedBlocks,
-                            options.check_uninitialised, grid.parallel,
+  if (options.check_races && blocks > kMaxCheckedBlocks) {
+    throw Unsupported(
+        fmt::format("a grid of {} blocks, of which races are not looked for beyond {}", blocks,
+                    kMaxCheckedBlocks));
+  }
+  const CheckOptions checks{options.check_races, options.check_uninitialised, grid.parallel,
                             operation != nullptr ? &state_->memory.footprint() : nullptr,
                             locate_replays ? &replays.emplace(program.instructions) : nullptr};
   LaunchChecker checker(state_->memory, blocks, checks);

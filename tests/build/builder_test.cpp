@@ -147,6 +147,20 @@ TEST_F(BuilderTest, HostFilesCannotBeIncluded) {
   EXPECT_EQ(oracle.record.verdict, Verdict::ok) << oracle.record.log;
 }
 
+// libfmt is installed wherever assay is built.
+TEST_F(BuilderTest, LibrariesThatHappenToBeInstalledAreNotIncluded) {
+  const BuildResult direct = build("#define FMT_HEADER_ONLY\n#include <fmt/core.h>\n");
+  EXPECT_EQ(direct.record.verdict, Verdict::build_error);
+  EXPECT_THAT(direct.record.log, HasSubstr("it includes /usr/include/fmt/core.h"));
+  const BuildResult around =
+      build("#include \"../usr/include/fmt/../fmt/core.h\"\n#include <vector>\n");
+  EXPECT_EQ(around.record.verdict, Verdict::build_error);
+  const BuildResult own = build(
+      "#include <bits/stdc++.h>\n#include <immintrin.h>\n"
+      "#include <omp.h>\n#include <sys/mman.h>\n");
+  EXPECT_EQ(own.record.verdict, Verdict::ok) << own.record.log;
+}
+
 TEST_F(BuilderTest, DiagnosticsAreMadeHarmless) {
   const BuildResult result = build("#error \"\x1b[2J\x07 <script>\"\n");
   EXPECT_EQ(result.record.verdict, Verdict::build_error);
@@ -263,7 +277,8 @@ class SmallDisk {
 };
 
 TEST_F(BuilderTest, AFullDiskIsAFaultOfTheHarness) {
-  const fs::path folder = cache_.string() + "-full";
+  // `assay attack` may run beside this, and takes mounts named after assay for its attacks'.
+  const fs::path folder = fs::temp_directory_path() / ("full-disk-" + std::to_string(::getpid()));
   const SmallDisk disk(folder, "size=512k");
   if (!disk.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
   Builder builder(tier_, testing::source_dir(), folder);

@@ -417,7 +417,9 @@ TEST_F(SimulatedTest, WhatNeedsAGpuCostsOnlyItselfWhereKernelsRan) {
     if (name == "three") result.outcome.device->work.counters.launches = 1;
     return result;
   };
-  for (const CaseResult& r : simulated()) {
+  const auto results = simulated();
+  ASSERT_EQ(results.size(), 6u);
+  for (const CaseResult& r : results) {
     EXPECT_EQ(r.verdict, r.name == "two" ? Verdict::needs_gpu : Verdict::ok) << r.name;
   }
 }
@@ -428,7 +430,9 @@ TEST_F(SimulatedTest, WhatNeedsAGpuHidesNoFailure) {
   world_.libraries["a"].run = [gpu](const std::string& name, int nth) {
     return name == "four" ? testing::wrong() : gpu(name, nth);
   };
-  for (const CaseResult& r : simulated()) {
+  const auto results = simulated();
+  ASSERT_EQ(results.size(), 6u);
+  for (const CaseResult& r : results) {
     EXPECT_EQ(r.verdict, r.name == "two"    ? Verdict::needs_gpu
                          : r.name == "four" ? Verdict::wrong_answer
                                             : Verdict::ok)
@@ -438,7 +442,9 @@ TEST_F(SimulatedTest, WhatNeedsAGpuHidesNoFailure) {
 
 TEST_F(SimulatedTest, WhatNeedsAGpuToLoadRunsNothing) {
   world_.libraries["a"].load = {.verdict = Verdict::needs_gpu, .detail = "needs a GPU (x)"};
-  EXPECT_THAT(simulated(), Each(Field(&CaseResult::verdict, Verdict::needs_gpu)));
+  const auto results = simulated();
+  EXPECT_EQ(results.size(), 6u);
+  EXPECT_THAT(results, Each(Field(&CaseResult::verdict, Verdict::needs_gpu)));
   EXPECT_THAT(world_.entries("run "), IsEmpty());
 }
 

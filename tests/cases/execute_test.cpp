@@ -253,6 +253,21 @@ TEST_F(ExecuteTest, TooManyInstructionsAreATimeLimit) {
   EXPECT_EQ(executed().verdict, Verdict::time_limit);
 }
 
+// The inputs are five floats. 256 bytes may be copied anyway, and a quarter of those.
+TEST_F(ExecuteTest, AResultThatTheHostHasComputedIsNoKernels) {
+  const auto copying = [](std::uint64_t bytes) {
+    return with_device({}, [bytes](processes::DeviceReport& r) { r.work.to_host_bytes = bytes; });
+  };
+  script({copying(200), copying(61)});
+  EXPECT_EQ(executed().verdict, Verdict::ok);
+  script({copying(200), copying(62)});
+  const CaseResult result = executed();
+  EXPECT_EQ(result.verdict, Verdict::wrong_answer);
+  EXPECT_THAT(result.detail, HasSubstr("262 bytes were copied to it of 20 bytes of inputs"));
+  spec_.group = CaseGroup::resource;
+  EXPECT_EQ(executed().verdict, Verdict::ok) << "grading compares with naive";
+}
+
 TEST_F(ExecuteTest, InvalidPtxIsAnErrorOnTheDevice) {
   script({with_device({}, [](processes::DeviceReport& r) { r.invalid_ptx = "line 3"; }), Answer()});
   EXPECT_EQ(executed().verdict, Verdict::device_error);

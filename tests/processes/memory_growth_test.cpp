@@ -75,6 +75,7 @@ TEST(UncountedGrowth, IsLessWhereFiguresAreExact) {
   EXPECT_EQ(uncounted_growth(2, true, std::nullopt), 64 << 10) << "as docs/isolation.md says";
   EXPECT_EQ(uncounted_growth(2, false, std::nullopt), 192 << 10);
   EXPECT_EQ(uncounted_growth(2, true, 100'000), (64 << 10) + kMega + 200'000);
+  EXPECT_EQ(uncounted_growth(2, true, 64 * kMega), (64 << 10) + 5 * kMega) << "a padded library";
 }
 
 }  // namespace

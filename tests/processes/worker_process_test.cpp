@@ -173,13 +173,14 @@ TEST_F(WorkerProcessTest, ATimeLimitIsBusyOrIdle) {
 TEST_F(WorkerProcessTest, TimeInWhichOthersHadTheProcessorsIsGivenBack) {
   if (!std::ifstream("/proc/self/schedstat")) GTEST_SKIP() << "the kernel does not count waits";
   case_.time_limit_s = 0.25;
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  // A worker gets the cores of the thread that starts it.
+  CPU_SET(worker_cores(threads_).front(), &core);
   std::atomic<bool> on = true;
   std::vector<std::jthread> others;
   for (int i = 0; i < 3; ++i) {
-    others.emplace_back([&on] {
-      cpu_set_t core;
-      CPU_ZERO(&core);
-      CPU_SET(worker_cores(1).front(), &core);
+    others.emplace_back([&on, core] {
       ::sched_setaffinity(0, sizeof core, &core);
       while (on) {
       }

@@ -621,7 +621,7 @@ class Deadline : public DeviceTest {
 
 TEST_F(Deadline, EndsHugeGridsOfNothing) {
   load(".visible .entry k(.param .u64 a, .param .u64 b) { ret; }");
-  expect_ended(shape(0x7fffffff, 32));
+  expect_ended(shape(1 << 25, 32));
 }
 
 TEST_F(Deadline, EndsLoopsWithoutMemory) {

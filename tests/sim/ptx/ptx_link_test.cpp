@@ -118,6 +118,7 @@ TEST(PtxLink, PlacesInSourcesFollowTheirModule) {
            "inlined_at 1 7 0\nret;\n}\n.file 1 \"" + name + ".cu\"\n";
   };
   const Module m = linked({module("a"), module("b")});
+  ASSERT_EQ(m.functions.size(), 2u);
   for (const Function& f : m.functions) {
     EXPECT_EQ(m.describe(f.body.at(0).where), f.name + ".cu:5");
     EXPECT_EQ(m.describe(f.body.at(1).where), f.name + ".cu:9, inlined at " + f.name + ".cu:7");
