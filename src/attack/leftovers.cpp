@@ -82,7 +82,7 @@ void add_cgroups(std::set<std::string>& found) {
   }
 }
 
-void add_lines(const char* file, const char* what, const char* marked,
+void add_lines(const char* file, const char* what, const std::string& marked,
                std::set<std::string>& found) {
   for (const std::string& line : lines_of(file)) {
     if (line.find(marked) != std::string::npos) found.insert(std::string(what) + " " + line);
@@ -117,7 +117,9 @@ std::set<std::string> Leftovers::all() const {
   shared.insert(fs::temp_directory_path());
   for (const fs::path& folder : shared) add_files(folder, false, found);
   add_cgroups(found);
-  add_lines("/proc/self/mountinfo", "mount", "assay", found);
+  add_lines("/proc/self/mountinfo", "mount", kMark, found);
+  add_lines("/proc/self/mountinfo", "mount", sandbox::kWorkplacePrefix + sandbox::owner_tag(),
+            found);
   add_lines("/proc/keys", "key", kMark, found);
   add_tables(found);
   return found;

@@ -21,7 +21,9 @@ std::optional<fs::path> executable(const fs::path& path) {
   return fs::canonical(path);
 }
 
-std::optional<fs::path> find_nvcc() {
+}  // namespace
+
+std::optional<fs::path> nvcc_path() {
   if (const char* chosen = std::getenv("ASSAY_NVCC")) {
     if (*chosen == '\0') return std::nullopt;
     if (auto path = executable(chosen)) return path;
@@ -36,10 +38,8 @@ std::optional<fs::path> find_nvcc() {
   return std::nullopt;
 }
 
-}  // namespace
-
 std::optional<CudaToolkit> find_cuda_toolkit() {
-  const auto nvcc = find_nvcc();
+  const auto nvcc = nvcc_path();
   if (!nvcc) return std::nullopt;
   const std::string version =
       first_line_of(fmt::format("'{}' --version 2>/dev/null | grep release", nvcc->string()));

@@ -16,8 +16,11 @@ struct CudaToolkit {
 };
 
 // Finds nvcc through the environment variable ASSAY_NVCC (empty: none), PATH, CUDA_HOME or
-// /usr/local/cuda, in this order. It must be release 13, because the simulated device stands in for
-// that runtime. Throws Error if ASSAY_NVCC names a file that cannot be executed.
+// /usr/local/cuda, in this order. Throws Error if ASSAY_NVCC names a file that cannot be executed.
+std::optional<std::filesystem::path> nvcc_path();
+
+// The toolkit of that nvcc. It must be release 13, because the simulated device stands in for that
+// runtime.
 std::optional<CudaToolkit> find_cuda_toolkit();
 
 // Message if there is none.

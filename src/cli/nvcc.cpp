@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include <string_view>
 
 #include "assay/error.h"
+#include "build/nvcc.h"
 #include "build/tool.h"
 #include "cli/output.h"
 #include "util/fd.h"
@@ -35,14 +37,6 @@ constexpr const char* kHowToGet =
     "of NVIDIA's repository are enough; no GPU or driver is needed) and put its bin/ into PATH or "
     "set "
     "CUDA_HOME";
-
-std::vector<fs::path> candidates() {
-  std::vector<fs::path> found;
-  if (const auto path = find_in_path("nvcc")) found.push_back(*path);
-  if (const char* home = std::getenv("CUDA_HOME")) found.push_back(fs::path(home) / "bin" / "nvcc");
-  found.emplace_back("/usr/local/cuda/bin/nvcc");
-  return found;
-}
 
 // Whether the process of a pidfd has exited. Without pidfds returns true, and the caller's wait
 // blocks instead.
@@ -195,7 +189,7 @@ std::string identity_of(const Nvcc& nvcc, const Command& command) {
   std::string text = fmt::format("{}\n{}\n{}\n{}\n", nvcc.release, host_compiler(),
                                  fs::current_path().string(), fmt::join(command, "\n"));
   for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH",
-                           "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}) {
+                           "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"}) {
     if (const char* value = std::getenv(name)) text += fmt::format("{}={}\n", name, value);
   }
   return text;
@@ -252,14 +246,43 @@ Command flags_for_linking(const Command& flags) {
   return kept;
 }
 
-fs::path link(const Nvcc& nvcc, const Command& inputs, const fs::path& library,
-              const std::string& what) {
-  run_nvcc(
+// Returns whether nvcc printed a message.
+bool link(const Nvcc& nvcc, const Command& inputs, const fs::path& library,
+          const std::string& what) {
+  return run_nvcc(
       start_of(nvcc) +
           Command{"--no-device-link", "-Xcompiler", "-fPIC", "-shared", "-o", library.string()} +
           inputs,
       library.parent_path(), what);
-  return library;
+}
+
+// Whether none of the flags can name a library or another file to link.
+bool link_no_files(const Command& flags) {
+  return std::ranges::all_of(flags, [](const std::string& flag) {
+    return std::ranges::any_of(
+        std::array{"-D", "-G", "-I", "-O", "-U", "-W", "-arch=", "-g", "-lineinfo",
+                   "-rdc=", "-std=", "-use_fast_math", "--expt-", "--std=", "--use_fast_math"},
+        [&](const char* harmless) { return flag.starts_with(harmless); });
+  });
+}
+
+fs::path link_program(const Nvcc& nvcc, const CudaBuild& build,
+                      const std::vector<fs::path>& objects, const fs::path& folder,
+                      ObjectCache& cache) {
+  const Command flags = flags_for_linking(build.flags);
+  const std::string identity = identity_of(nvcc, start_of(nvcc) + flags);
+  const bool keep = link_no_files(flags);
+  if (keep) {
+    if (const auto kept = cache.find_program(identity, objects)) return *kept;
+  }
+  Command inputs, sources;
+  for (const fs::path& object : objects) inputs.push_back(object.string());
+  for (const fs::path& source : build.sources) sources.push_back(source.string());
+  fs::path program = folder / "program.so";
+  const bool warned =
+      link(nvcc, inputs + flags, program, fmt::format("link {}", fmt::join(sources, ", ")));
+  if (keep && !warned) cache.add_program(identity, objects, program);
+  return program;
 }
 
 fs::path link_registrations(const Nvcc& nvcc, const std::set<std::string>& functions,
@@ -273,36 +296,36 @@ fs::path link_registrations(const Nvcc& nvcc, const std::set<std::string>& funct
   }
   const fs::path source = folder / "modules.c";
   write_file_alone(source, text);
-  return link(nvcc, {source.string()}, folder / "modules.so", "link the program's modules");
+  fs::path library = folder / "modules.so";
+  link(nvcc, {source.string()}, library, "link the program's modules");
+  return library;
 }
 
 }  // namespace
 
 Nvcc find_nvcc() {
-  for (const fs::path& path : candidates()) {
-    if (::access(path.c_str(), X_OK) != 0 || fs::is_directory(path)) continue;
-    Nvcc nvcc{path, release_of(path)};
-    if (nvcc.release.starts_with("13.")) return nvcc;
+  const auto path = nvcc_path();
+  if (!path) {
     throw Error(
-        fmt::format("{} is of release {}; the simulator stands in for the runtime of CUDA 13: {}",
-                    path.string(), nvcc.release, kHowToGet));
+        fmt::format("no nvcc in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin: {}", kHowToGet));
   }
-  throw Error(fmt::format("no nvcc in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin: {}", kHowToGet));
+  Nvcc nvcc{*path, release_of(*path)};
+  if (nvcc.release.starts_with("13.")) return nvcc;
+  throw Error(
+      fmt::format("{} is of release {}; the simulator stands in for the runtime of CUDA 13: {}",
+                  path->string(), nvcc.release, kHowToGet));
 }
 
 CudaLibraries compile(const Nvcc& nvcc, const CudaBuild& build, const fs::path& folder,
                       ObjectCache& cache) {
   for (const fs::path& source : build.sources) check_source(source);
-  Command objects;
-  std::vector<std::string> names;
+  std::vector<fs::path> objects;
   for (const fs::path& source : build.sources) {
     const fs::path object = folder / fmt::format("{}.o", objects.size());
-    objects.push_back(compile_object(nvcc, build, source, object, cache).string());
-    names.push_back(source.string());
+    objects.push_back(compile_object(nvcc, build, source, object, cache));
   }
   CudaLibraries built;
-  built.program = link(nvcc, objects + flags_for_linking(build.flags), folder / "program.so",
-                       fmt::format("link {}", fmt::join(names, ", ")));
+  built.program = link_program(nvcc, build, objects, folder, cache);
   const std::set<std::string> functions = registrations(read_file(built.program));
   if (!functions.empty()) built.modules = link_registrations(nvcc, functions, folder);
   return built;

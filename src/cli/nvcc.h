@@ -32,8 +32,9 @@ struct CudaLibraries {
 };
 
 // Compiles and links in `folder`, which also holds nvcc's temporary files; nvcc's messages go to
-// stderr. An object comes from the cache unless something that it was made from has changed. Where
-// nvcc prints a message, the object is not kept, so the next run prints the message too. Throws
+// stderr. An object comes from the cache unless something that it was made from has changed, and so
+// does the program if no flag can name a library. Where nvcc prints a message, its output is not
+// kept, so the next run prints the message too. Throws
 // Error if a source cannot be used or nvcc fails.
 CudaLibraries compile(const Nvcc&, const CudaBuild&, const std::filesystem::path& folder,
                       ObjectCache&);

@@ -23,6 +23,12 @@ std::string name_of_object(const std::string& key, const std::string& list) {
   return sha256_hex(key + "\n" + list) + ".o";
 }
 
+std::string name_of_program(const std::string& command, const std::vector<fs::path>& objects) {
+  std::string text = "program of nvcc\n" + command;
+  for (const fs::path& object : objects) text += "\n" + sha256_hex(read_file(object));
+  return sha256_hex(text) + ".so";
+}
+
 // A line for each file: its hash and its name. Nothing if one cannot be read or written down.
 std::optional<std::string> list_of(const std::vector<fs::path>& files) {
   std::string list;
@@ -78,6 +84,16 @@ void ObjectCache::add(const std::string& command, const fs::path& object,
   std::error_code none;
   fs::remove(cache_.folder() / name_of_list(key), none);
   cache_.add(name_of_list(key), *list);
+}
+
+std::optional<fs::path> ObjectCache::find_program(const std::string& command,
+                                                  const std::vector<fs::path>& objects) {
+  return cache_.find(name_of_program(command, objects));
+}
+
+void ObjectCache::add_program(const std::string& command, const std::vector<fs::path>& objects,
+                              const fs::path& program) {
+  cache_.add(name_of_program(command, objects), read_file(program));
 }
 
 std::vector<fs::path> prerequisites(std::string_view rule) {

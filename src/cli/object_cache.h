@@ -1,5 +1,5 @@
-// Objects that nvcc compiled for `assay sim`, kept in the build cache for as long as no file that
-// they were compiled from changes.
+// Objects that nvcc compiled for `assay sim`, and the programs that it linked of them, kept in the
+// build cache for as long as no file that they were made from changes.
 #pragma once
 
 #include <filesystem>
@@ -23,6 +23,13 @@ class ObjectCache {
   // if a file cannot be read, was written since, or has a name with a line break.
   void add(const std::string& command, const std::filesystem::path& object,
            const std::vector<std::filesystem::path>& files, std::filesystem::file_time_type begun);
+
+  // The program that this command linked of objects with these contents. The command stands for
+  // all that the program depends on besides.
+  std::optional<std::filesystem::path> find_program(
+      const std::string& command, const std::vector<std::filesystem::path>& objects);
+  void add_program(const std::string& command, const std::vector<std::filesystem::path>& objects,
+                   const std::filesystem::path& program);
 
  private:
   BuildCache& cache_;

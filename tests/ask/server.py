@@ -204,6 +204,11 @@ def redirect(h):
     h.send(307, b"", headers=[("Location", "http://elsewhere.invalid/v1/chat/completions")])
 
 
+def waits(h, _):
+    h.server.may_answer.wait(60)
+    h.answer(tiny(h.body))
+
+
 def stream_error(h):
     h.begin_stream()
     h.part({"content": "```cpp\nint half;\n"})
@@ -236,6 +241,7 @@ BEHAVIOURS = {
     "judge": opinion,
     "prose": lambda h, _: h.answer("I would rather talk about something else."),
     "slow": lambda h, _: h.answer(tiny(h.body), pause=0.02, piece=50),
+    "waits": waits,
     "silent": lambda h, _: time.sleep(60),
     "busy": first_then(lambda h: h.fail(429, "Rate limit reached", [("Retry-After", "1")])),
     "booked-out": lambda h, _: h.fail(429, "You exceeded your current quota", [("Retry-After", "86400")]),
@@ -267,6 +273,7 @@ class ChatServer(http.server.ThreadingHTTPServer):
         self.key, self.lock = key, threading.Lock()
         self.requests = []  # headers and body of each request, in order
         self.counts = collections.Counter()
+        self.may_answer = threading.Event()  # what "waits" waits for
 
     @property
     def url(self):

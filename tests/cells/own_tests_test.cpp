@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -26,6 +27,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
+constexpr std::size_t kSubjects = 4;
 constexpr std::size_t kWrong = 3;  // index of the wrong example among the subjects
 
 // Four floats, taken from a recorded call.
@@ -143,6 +145,7 @@ class OwnTestsTest : public ::testing::Test {
                                      processes::Arena& input, std::size_t bytes,
                                      processes::Arena* device) {
       processes::WorkerSettings known = given;
+      loaded_.push_back(given.library);
       known.library = in_force(given.library);
       return make(known, input, bytes, device);
     };
@@ -186,6 +189,7 @@ class OwnTestsTest : public ::testing::Test {
   std::string does_not_build_;
   std::vector<BuildRequest> requests_;
   std::vector<std::string> slots_;
+  std::vector<fs::path> loaded_;  // by workers
   int products_ = 0;
 };
 
@@ -414,7 +418,9 @@ TEST_F(OwnTestsTest, ACrashUnderTheTestsIsARejection) {
 
 TEST_F(OwnTestsTest, TestsThatDoNotCompileAcceptAndRejectNothing) {
   does_not_build_ = "the tests";
-  for (const Mutant& m : run()) {
+  const auto mutants = run();
+  ASSERT_EQ(mutants.size(), kSubjects);
+  for (const Mutant& m : mutants) {
     EXPECT_EQ(m.verdict, TestVerdict::not_built) << m.subject;
     EXPECT_EQ(m.reason, "error: no");
   }
@@ -423,7 +429,9 @@ TEST_F(OwnTestsTest, TestsThatDoNotCompileAcceptAndRejectNothing) {
 
 TEST_F(OwnTestsTest, WhatCannotBeLinkedIsTheTestsFault) {
   does_not_build_ = "linked";
-  for (const Mutant& m : run()) EXPECT_EQ(m.verdict, TestVerdict::not_built) << m.subject;
+  const auto mutants = run();
+  ASSERT_EQ(mutants.size(), kSubjects);
+  for (const Mutant& m : mutants) EXPECT_EQ(m.verdict, TestVerdict::not_built) << m.subject;
 }
 
 TEST_F(OwnTestsTest, AnImplementationThatDoesNotCompileIsOurs) {
@@ -456,8 +464,12 @@ TEST_F(OwnTestsTest, TheOrderChangesFromRunToRun) {
 
 TEST_F(OwnTestsTest, LeaveNoLibraryBehind) {
   run();
+  const auto is_temporary = [&](const fs::path& file) {
+    return file.parent_path() == folder_ && file.filename().string().starts_with("tests-");
+  };
+  EXPECT_TRUE(std::ranges::any_of(loaded_, is_temporary));
   for (const auto& entry : fs::directory_iterator(folder_))
-    EXPECT_FALSE(entry.path().filename().string().starts_with("tests-")) << entry.path();
+    EXPECT_FALSE(is_temporary(entry.path())) << entry.path();
 }
 
 }  // namespace

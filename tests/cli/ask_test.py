@@ -301,9 +301,11 @@ class Samples(Case):
         self.assertIn("the same command goes on", said)
 
     def test_what_is_begun_is_no_answer_to_a_run(self):
-        self.interrupted(signal.SIGKILL, 1, "silent")
+        status, _ = self.interrupted(signal.SIGKILL, 1, "silent")
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertTrue(list(self.submissions.glob(".asking/silent/*.jsonl")))
         listed = subprocess.run([ASSAY, "--root", ROOT, "list", "models", "--submissions", self.submissions],
-                                capture_output=True, text=True)
+                                check=True, capture_output=True, text=True)
         self.assertNotIn("silent", listed.stdout + listed.stderr)
         self.assertNotIn("asking", listed.stdout + listed.stderr)
 
@@ -323,14 +325,14 @@ class FullDisk(Case):
         elsewhere.mkdir()
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, ROOT / "tests" / "support" / "faulty_system.c",
                         "-ldl"], check=True)
-        # Replies take a while; the disk is full before they arrive.
-        two = ("slow", "--samples", 2, "--parallel", 2)
+        two = ("waits", "--samples", 2, "--parallel", 2)
         process = subprocess.Popen(
             self.command(*two), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env=self.environment(LD_PRELOAD=str(library), FAULTS_FULL=str(self.submissions), FAULTS_WHEN=str(marker),
                                  TMPDIR=str(elsewhere)))
         self.wait_for_requests(2)
         marker.touch()
+        self.server.may_answer.set()
         said = process.communicate(timeout=PATIENCE)[1]
         self.assertEqual(process.returncode, 2, said)
         self.assertIn("No space left on device; make room", said)
@@ -341,7 +343,7 @@ class FullDisk(Case):
         self.ask(*two)
         self.assertEqual(len(self.server.requests), 2)
         for number in (1, 2):
-            self.assertTrue((self.attempt("slow", number) / "submission.cpp").exists())
+            self.assertTrue((self.attempt("waits", number) / "submission.cpp").exists())
 
 
 if __name__ == "__main__":

@@ -48,6 +48,12 @@ def wire_constant(name):
     return int(found[1])
 
 
+def share_cache(root):
+    """What is compiled under another root is kept with the repository's. Entries go by all that they are made from."""
+    (ROOT / ".cache").mkdir(exist_ok=True)
+    (root / ".cache").symlink_to((ROOT / ".cache").resolve())
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-cli-"))
@@ -138,6 +144,7 @@ class GoodRun(Case):
         root.mkdir()
         for name in ("challenges", "include"):
             (root / name).symlink_to((ROOT / name).resolve())
+        share_cache(root)
         self.submissions, self.results = root / "submissions", root / "results"
         self.submit("bob", PLAIN.replace("return ASSAY_OK;", "if (lse != nullptr && p->rows > 0) lse[0] += 1;\n  return ASSAY_OK;"))
         self.run_all(root=root)
@@ -410,6 +417,7 @@ class CopiedRoot(Case):
         self.root = self.folder / "root"
         shutil.copytree(ROOT / "challenges", self.root / "challenges")
         shutil.copytree(ROOT / "include", self.root / "include")
+        share_cache(self.root)
 
 
 class Pace(CopiedRoot):

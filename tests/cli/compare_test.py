@@ -197,10 +197,12 @@ class Export(OnTheShippedBoard):
         evidence = json.loads((self.root / "results/cells/tuned/kv_cache/cpu.json").read_text())
         only = ("--model", "tuned", "--challenge", "kv_cache")
         cases = self.rows("--table", "cases", *only)
+        self.assertTrue(cases)
         self.assertEqual([c["case"] for c in cases], [c["name"] for c in evidence["cell"]["cases"]])
         timings = [json.loads(line) for line in
                    self.assay("export", "jsonl", "--table", "timings", *only).splitlines()]
         self.assertEqual(len(timings), sum(len(c.get("samples", [])) for c in evidence["cell"]["cases"]))
+        self.assertTrue(timings)
         self.assertTrue(all(t["submission_s"] is None or t["submission_s"] > 0 for t in timings))
 
     def test_a_file_is_written_whole(self):

@@ -74,6 +74,7 @@ class Case(unittest.TestCase):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="assay-faults-"))
         cls.submissions, cls.cache = cls.shared / "submissions", cls.shared / "cache"
         tiny_answers.submit(ROOT, cls.submissions, MODELS, CHALLENGES)
+        tiny_answers.warm_cache(ASSAY, ROOT, CHALLENGES, cls.cache)
         cls.library = cls.shared / "faulty_system.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", cls.library,
                         ROOT / "tests" / "support" / "faulty_system.c", "-ldl"], check=True)

@@ -193,7 +193,7 @@ class Graded(unittest.TestCase):
     def test_several_gpus_measure_side_by_side(self):
         # The first answer goes alone; then the GPUs get an answer each, for those are to different challenges.
         submissions, results = self.folder / "three", self.folder / "of_two_gpus"
-        other = "beam_search"
+        other = "fused_softmax_topk"
         for model, challenge in (("one", CHALLENGE), ("two", CHALLENGE), ("two", other)):
             answer = submissions / model / challenge / "submission.cu"
             answer.parent.mkdir(parents=True)

@@ -101,5 +101,18 @@ TEST_F(ObjectCacheTest, AnObjectThatWasRemovedIsMadeAgain) {
   EXPECT_FALSE(ObjectCache(other).find("command"));
 }
 
+TEST_F(ObjectCacheTest, KeepsAProgramForItsCommandAndTheContentsOfItsObjects) {
+  EXPECT_FALSE(objects_.find_program("command", {object_, header_}));
+  objects_.add_program("command", {object_, header_}, source_);
+  const auto kept = objects_.find_program("command", {object_, header_});
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(read_file(*kept), "source");
+  EXPECT_FALSE(objects_.find_program("another", {object_, header_}));
+  EXPECT_FALSE(objects_.find_program("command", {object_}));
+  EXPECT_FALSE(objects_.find_program("command", {header_, object_}));
+  write_file_alone(object_, "changed");
+  EXPECT_FALSE(objects_.find_program("command", {object_, header_}));
+}
+
 }  // namespace
 }  // namespace assay::cli

@@ -52,8 +52,9 @@ class Case(unittest.TestCase):
         self.ours, self.theirs = self.folder / "ours", self.folder / "theirs"
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
-    def assay(self, *args, expect=0):
-        done = subprocess.run([ASSAY, "--root", ROOT, *map(str, args)], capture_output=True, text=True, timeout=60)
+    def assay(self, *args, expect=0, env=()):
+        done = subprocess.run([ASSAY, "--root", ROOT, *map(str, args)], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, **dict(env)})
         self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
         return done.stdout + done.stderr
 
@@ -322,13 +323,15 @@ class Migration(Case):
         self.assertNotIn("schema 1", self.assay("show", "alice", CHALLENGE, "--results", self.ours))
 
     def test_a_folder_that_cannot_be_written_is_only_read(self):
-        if os.geteuid() == 0:
-            self.skipTest("root may write anywhere")
-        self.ours.chmod(0o555)
-        self.addCleanup(self.ours.chmod, 0o755)
-        output = self.assay("show", "alice", CHALLENGE, "--results", self.ours)
-        self.assertIn("the board stays as it is", output)
+        library = self.folder / "faulty_system.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library,
+                        ROOT / "tests" / "support" / "faulty_system.c", "-ldl"], check=True)
+        before = tree(self.ours)
+        output = self.assay("show", "alice", CHALLENGE, "--results", self.ours,
+                            env={"LD_PRELOAD": str(library), "FAULTS_READ_ONLY": str(self.ours)})
+        self.assertRegex(output, "the board stays as it is: .*Read-only file system")
         self.assertIn("B 80.0", output)
+        self.assertEqual(tree(self.ours), before)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class Installed(unittest.TestCase):
         self.assertIn(f"{CHALLENGE}.cu", installed)
 
     def test_the_package(self):
-        run("cpack", "-G", "DEB", "-B", self.folder / "packages", cwd=BUILD)
+        run("cpack", "-G", "DEB", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=none", "-B", self.folder / "packages", cwd=BUILD)
         package, = (self.folder / "packages").glob("*.deb")
         content = run("dpkg-deb", "-c", package, cwd=self.folder)
         for path in ("bin/assay", "share/man/man1/assay.1", "share/bash-completion/completions/assay",

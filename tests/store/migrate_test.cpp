@@ -91,13 +91,17 @@ TEST_F(Migrate, LeavesFailedCasesUnknownWhereThereIsNoEvidence) {
   fs::remove_all(folder / "cells");
   EXPECT_EQ(migrate(folder), "");
   EXPECT_EQ(read_file(board_path(folder)), old);
-  for (const auto& [key, row] : read_board(folder).entries) EXPECT_FALSE(row.failed.has_value());
+  const Scoreboard board = read_board(folder);
+  ASSERT_EQ(board.entries.size(), 2u);
+  for (const auto& [key, row] : board.entries) EXPECT_FALSE(row.failed.has_value());
 }
 
 TEST_F(Migrate, AfterAKillItBeginsAgain) {
   write_evidence(folder, evidence_path(testing::key_of("a")), "what a killed migration left");
   migrate(folder);
-  for (const auto& [key, row] : read_board(folder).entries)
+  const Scoreboard board = read_board(folder);
+  ASSERT_EQ(board.entries.size(), 2u);
+  for (const auto& [key, row] : board.entries)
     EXPECT_EQ(find_evidence(folder, row.evidence).problem, "");
 }
 
@@ -112,7 +116,9 @@ TEST_F(Migrate, ARunMigratesFirst) {
   EXPECT_THAT(store.migration(), HasSubstr("schema 1"));
   store.start(testing::run_start("r"));
   store.finish();
-  for (const auto& [key, row] : read_board(folder).entries)
+  const Scoreboard board = read_board(folder);
+  ASSERT_EQ(board.entries.size(), 2u);
+  for (const auto& [key, row] : board.entries)
     EXPECT_EQ(find_evidence(folder, row.evidence).problem, "");
 }
 

@@ -1,11 +1,13 @@
-"""What a program holds and what it leaves running. Uses only the standard library, on Linux."""
+"""What a program holds, opens and leaves running. Uses only the standard library, on Linux."""
 import ctypes
 import os
 import pathlib
 import re
+import select
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
+IN_OPEN = 0x20
 ORPHANS_END_WITHIN = 10.0  # seconds: the machine may be busy
 
 
@@ -13,6 +15,25 @@ def resident_bytes(pid):
     """The memory of a process, 0 once it has ended."""
     found = re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) * 1024 if found else 0
+
+
+class Opens:
+    """From now on, sees when anybody opens the file."""
+
+    def __init__(self, path):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.watch = libc.inotify_init1(os.O_CLOEXEC)
+        if self.watch < 0 or libc.inotify_add_watch(self.watch, os.fsencode(path), IN_OPEN) < 0:
+            raise OSError(ctypes.get_errno(), f"inotify of {path}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.watch)
+
+    def wait(self, seconds):
+        return bool(select.select([self.watch], [], [], seconds)[0])
 
 
 def adopt_orphans():
