@@ -865,7 +865,7 @@ struct Moves {
   std::uint32_t P, cu, path, count, kv;  // in the table
 };
 
-// A block for 128 words of the rows of a cache, or, of very wide rows, for some times 128. A thread
+// A block for 128 words of the rows of a cache, or for several times 128 if rows are very wide. A thread
 // has its words of each row to itself and moves them in ascending order: what it overwrites has been
 // moved already or is not wanted.
 template <class Word>

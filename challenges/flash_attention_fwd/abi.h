@@ -19,9 +19,9 @@ extern "C" {
  * the strides sq, sk, sv and so; lse [B, Hq, Nq] fp32, contiguous, or NULL. Query head h reads key
  * head h / (Hq / Hkv). What lies between the rows of o must survive. A NaN in row i of q spoils row
  * i of o and lse if that row sees a key, a NaN in row j of k the rows of o and lse that see j, one
- * in row j of v those of o, and nothing else: what is masked never matters, even NaN or Inf. fp32 with D = Dv in {32, 64, 128} and no window is required;
- * bf16, f16, other D, Dv != D and a window are optional. A negative size, Hq % Hkv != 0 or NULL for
- * a non-empty array is ASSAY_EINVAL. */
+ * in row j of v those of o, and nothing else: what is masked never matters, even NaN or Inf. fp32
+ * with D = Dv in {32, 64, 128} and no window is required; bf16, f16, other D, Dv != D and a window
+ * are optional. A negative size, Hq % Hkv != 0 or NULL for a non-empty array is ASSAY_EINVAL. */
 int fa_forward(assay_ctx*, const fa_params*, const void* q, const void* k, const void* v, void* o,
                float* lse);
 

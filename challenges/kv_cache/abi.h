@@ -20,7 +20,7 @@
  * ASSAY_ESTATE: a slot that does not exist now, a truncation to more tokens than there are. (The
  * check takes either of these two where either is due.) ASSAY_ECAP: beyond max_seqs, max_tokens
  * or max_len. ASSAY_ENOMEM: ctx->alloc gave NULL. A call that fails changes neither the cache nor
- * any output. */
+ * any output, and leaves no more memory allocated than there was. */
 #ifndef ASSAY_KV_CACHE_ABI_H
 #define ASSAY_KV_CACHE_ABI_H
 

@@ -505,7 +505,10 @@ sandbox::Program Builder::program_in(const fs::path& folder, const BuildRequest&
   program.argv = arguments(request, architecture, visible(tier_, source), visible(tier_, abi),
                            visible(tier_, out));
   program.env.push_back("TMPDIR=" + visible(tier_, out));
-  program.env.push_back(fmt::format("{}={}/{}", kRulesVariable, visible(tier_, out), kRules));
+  // A blank would end the name of the file.
+  const std::string rules = fmt::format("{}/{}", visible(tier_, out), kRules);
+  if (rules.find(' ') == std::string::npos)
+    program.env.push_back(fmt::format("{}={}", kRulesVariable, rules));
   return program;
 }
 
@@ -547,8 +550,8 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(names, kLogLines);
   } else if (const std::string headers =
-                 foreign_headers(fetch(folder.path / kOutput / kRules).value_or(""),
-                                 toolkit_ ? toolkit_->root : fs::path());
+                 foreign_headers(fetch(folder.path / kOutput / kRules).value_or(""), folder.path,
+                                 is_by_nvcc(request) ? toolkit_->root : fs::path());
              !headers.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(headers, kLogLines);

@@ -13,10 +13,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // Folders of the C library, of the kernel's interface and of the C++ library below /usr/include
-// and below the folder of a target in it.
-constexpr std::array kOfTheSystem{
-    "arpa", "asm", "asm-generic", "bits", "c++", "drm",  "finclude", "gnu", "linux", "misc",
-    "mtd",  "net", "netinet",     "rdma", "rpc", "scsi", "sound",    "sys", "video", "xen"};
+// and below the folder of a target in it; and those of TBB, which libstdc++'s <execution> includes
+// where it is installed.
+constexpr std::array kOfTheSystem{"oneapi", "tbb", "arpa",     "asm",  "asm-generic", "bits",
+                                  "c++",    "drm", "finclude", "gnu",  "linux",       "misc",
+                                  "mtd",    "net", "netinet",  "rdma", "rpc",         "scsi",
+                                  "sound",  "sys", "video",    "xen"};
 // Where a toolkit is installed into /usr itself.
 constexpr std::array kOfTheToolkit{"cccl",  "cooperative_groups", "crt", "cub", "cuda", "nv",
                                    "thrust"};
@@ -51,11 +53,11 @@ bool is_foreign(const std::string& path, const std::string& toolkit) {
 
 }  // namespace
 
-std::string foreign_headers(std::string_view rules, const fs::path& toolkit) {
+std::string foreign_headers(std::string_view rules, const fs::path& own, const fs::path& toolkit) {
   std::set<std::string> foreign;
   std::istringstream in{std::string(rules)};
   for (std::string word; in >> word;) {
-    if (word == "\\" || word.ends_with(':')) continue;
+    if (word == "\\" || word.ends_with(':') || word.starts_with(own.string() + "/")) continue;
     std::error_code ec;
     const fs::path path = fs::weakly_canonical(word, ec);
     if (ec) continue;

@@ -12,9 +12,11 @@ namespace assay {
 // below, headers of the system included ("Environment Variables Affecting GCC").
 inline constexpr char kRulesVariable[] = "SUNPRO_DEPENDENCIES";
 
-// `rules`: for make, as the compiler writes them, one for each file that it compiled. Returns "" or
-// the first such header and the number of others, in words. `toolkit`: the folder of the CUDA
-// Toolkit, or "".
-std::string foreign_headers(std::string_view rules, const std::filesystem::path& toolkit);
+// `rules`: for make, as g++ writes them, one for each file that it compiled; clang writes none, so
+// nothing is refused then. `own`: the folder of the build, as the host sees it. `toolkit`: the folder
+// of the CUDA Toolkit, or "". Returns "" or the first such header and the number of others, in
+// words. Single headers directly in /usr/include pass: they are told apart by no name.
+std::string foreign_headers(std::string_view rules, const std::filesystem::path& own,
+                            const std::filesystem::path& toolkit);
 
 }  // namespace assay

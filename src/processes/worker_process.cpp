@@ -428,8 +428,8 @@ void WorkerProcess::answer(BoundedServer* server) {
   }
   header().callback_bulk_written = written == Written::all ? 1 : 0;
   // Counts only requests that the server accepted; the sizes of others are mere claims. Bulk counts
-  // as the harness's memory only where the kernel makes the worker take it from the arena: who asks
-  // for it at no address may read it there, but in place of a buffer of its own.
+  // as the harness's memory only where the kernel makes the worker take it from the arena: an answer
+  // that passes no usable address finds it there too, and is charged as for a buffer of its own.
   if (header().callback_status == ASSAY_OK) {
     const std::size_t asked = layout_.callback_request_offset;
     const std::size_t answered = layout_.callback_response_offset;

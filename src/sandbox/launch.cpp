@@ -120,8 +120,11 @@ std::uint64_t half_of_the_users_tasks() {
 
 void set_limits(const Launch& launch) {
   const Limits& limits = launch.limits;
-  // Not 0, which a pattern that pipes dumps to a program ignores: the kernel writes none of one byte.
-  set_limit(launch, RLIMIT_CORE, 1);
+  // A limit of 0 is ignored where core_pattern pipes to a program; with a limit of 1 the kernel
+  // writes no dump at all. A hard limit of 0 cannot be raised.
+  rlimit core{};
+  const bool none = ::getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max == 0;
+  set_limit(launch, RLIMIT_CORE, none ? 0 : 1);
   // The driver of a GPU locks the memory that the GPU accesses; it keeps the harness's limit.
   if (launch.policy != Policy::driver) set_limit(launch, RLIMIT_MEMLOCK, 0);
   set_limit(launch, RLIMIT_MSGQUEUE, 0);

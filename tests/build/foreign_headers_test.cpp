@@ -7,7 +7,7 @@ namespace {
 
 bool refused(const std::string& header, const char* toolkit = "") {
   return !foreign_headers("submission.o: \\\n /usr/include/stdio.h " + header + " \\\n abi.h\n",
-                          toolkit)
+                          "/usr/src/cache/build", toolkit)
               .empty();
 }
 
@@ -17,13 +17,19 @@ TEST(ForeignHeaders, AreNeitherTheCompilersNorTheCLibrarys) {
         "/usr/include/x86_64-linux-gnu/bits/types.h", "/usr/include/x86_64-linux-gnu/a.out.h",
         "/usr/include/x86_64-linux-gnu/c++/12/bits/c++config.h",
         "/usr/lib/gcc/x86_64-linux-gnu/12/include/immintrin.h",
-        "/usr/lib/llvm-19/lib/clang/19/include/immintrin.h", "/src/own.h", "own/parts.h"})
+        "/usr/lib/llvm-19/lib/clang/19/include/immintrin.h", "/src/own.h", "own/parts.h",
+        "/usr/include/tbb/tbb.h"})
     EXPECT_FALSE(refused(header)) << header;
   for (const char* header :
        {"/usr/include/eigen3/Eigen/Core", "/usr/include/boost/config.hpp",
         "/usr/include/x86_64-linux-gnu/openblas/cblas.h", "/src/../usr/include/eigen3/Eigen/Core",
         "/usr/lib/python3/dist-packages/numpy/core/include/numpy/arrayobject.h"})
     EXPECT_TRUE(refused(header)) << header;
+}
+
+TEST(ForeignHeaders, OfTheBuildAreNoneWhereverItIs) {
+  EXPECT_FALSE(refused("/usr/src/cache/build/src/own.h"));
+  EXPECT_TRUE(refused("/usr/src/cache/other/src/own.h"));
 }
 
 TEST(ForeignHeaders, OfTheToolkitAreNone) {
@@ -35,10 +41,11 @@ TEST(ForeignHeaders, OfTheToolkitAreNone) {
 }
 
 TEST(ForeignHeaders, AreNamedAndCounted) {
-  EXPECT_EQ(foreign_headers("a.o: /usr/include/b/b.h /usr/include/a/a.h /usr/include/b/b.h", ""),
-            "it includes /usr/include/a/a.h and 1 more header: an answer may use its own headers "
-            "and the standard library only");
-  EXPECT_EQ(foreign_headers("", ""), "");
+  EXPECT_EQ(
+      foreign_headers("a.o: /usr/include/b/b.h /usr/include/a/a.h /usr/include/b/b.h", "/own", ""),
+      "it includes /usr/include/a/a.h and 1 more header: an answer may use its own headers "
+      "and the standard library only");
+  EXPECT_EQ(foreign_headers("", "/own", ""), "");
 }
 
 }  // namespace

@@ -263,7 +263,8 @@ TEST_F(ExecuteTest, AResultThatTheHostHasComputedIsNoKernels) {
   script({copying(200), copying(62)});
   const CaseResult result = executed();
   EXPECT_EQ(result.verdict, Verdict::wrong_answer);
-  EXPECT_THAT(result.detail, HasSubstr("262 bytes were copied to it of 20 bytes of inputs"));
+  EXPECT_THAT(result.detail,
+              HasSubstr("262 bytes were copied to it, and the inputs on the device have 20"));
   spec_.group = CaseGroup::resource;
   EXPECT_EQ(executed().verdict, Verdict::ok) << "grading compares with naive";
 }

@@ -174,6 +174,7 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
                     static_cast<const unsigned char*>(k) + cu[b] * c.n_kv * c.D * cache->element,
                     static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element);
     }
+    for (const Cache::Growth& g : growths) g.layer.pages.reserve(g.kept + g.pages.size());
   } catch (const std::bad_alloc&) {
     for (const Cache::Growth& g : growths) cache->abandon(g);
     return ASSAY_ENOMEM;

@@ -207,11 +207,12 @@ int kvc_append(kvc* cache, std::int32_t layer, std::int32_t n, const std::int32_
                     static_cast<const unsigned char*>(v) + cu[b] * c.n_kv * c.Dv * cache->element,
                     copies);
     }
+    cache->copy_all(copies);
+    for (const Storage::Growth& g : growths) g.layer.pages.reserve(g.kept + g.pages.size());
   } catch (const std::bad_alloc&) {
     for (const Storage::Growth& g : growths) cache->abandon(g);
     return ASSAY_ENOMEM;
   }
-  cache->copy_all(copies);
   for (const Storage::Growth& g : growths) cache->commit(g, layer);
   return ASSAY_OK;
 }

@@ -105,7 +105,8 @@ class KvCache final : public Challenge {
   }
 
   // The adapter counts what the cache holds, in memory that the submission can overwrite. In cases
-  // that measure memory, the last phase only asks, reads a few tokens, frees and destroys, so its peak is what was held.
+  // that measure memory, the last phase only asks, reads a few tokens, frees and destroys, so its
+  // peak is what was held.
   std::string hold_to_account(const CaseSpec& spec, const CasePlan& plan,
                               const MemoryAccount& account,
                               std::vector<Metric>& metrics) const override {

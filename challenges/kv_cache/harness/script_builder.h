@@ -104,16 +104,26 @@ class ScriptBuilder {
   }
 
   // What was counted must be there, not given up since nothing would ask for it: reads a token of
-  // each sequence, drawn among those that its next row sees.
+  // each sequence, or of 64, drawn among those that its next row sees. How many depends on the
+  // script alone.
   void read_any(std::int64_t cache, Random& random) {
+    constexpr std::size_t kMost = 64;
+    std::vector<std::pair<std::int64_t, std::int64_t>> filled;  // variable, layer
     for (std::int64_t v = 0; v < script_.params.variables; ++v) {
       if (!model_.alive(v, cache)) continue;
       std::vector<std::int64_t> layers;
       for (std::int64_t l = 0; l < config(cache).n_layers; ++l) {
-        if (model_.sequence(v).layers[to_size(l)].length > 0) layers.push_back(l);
+        const std::int64_t length = model_.sequence(v).layers[to_size(l)].length;
+        if (first_visible(config(cache), length + 1) < length) layers.push_back(l);
       }
-      if (layers.empty()) continue;
-      const std::int64_t l = layers[to_size(random.below(std::ssize(layers)))];
+      if (!layers.empty())
+        filled.emplace_back(v, layers[to_size(random.below(std::ssize(layers)))]);
+    }
+    if (filled.size() > kMost) {
+      shuffle(filled, random);
+      filled.resize(kMost);
+    }
+    for (const auto& [v, l] : filled) {
       const std::int64_t length = model_.sequence(v).layers[to_size(l)].length;
       const std::int64_t first = first_visible(config(cache), length + 1);
       const std::int64_t t = first + random.below(length - first);

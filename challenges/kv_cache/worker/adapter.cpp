@@ -166,17 +166,18 @@ class Script {
     if (status == ASSAY_OK || lacking_) return status;
     r.first = held;
     r.second = state_.context[op.cache].held();
-    if (r.second != held) return kKeptAndFailed;
+    if (r.second > held) return kKeptAndFailed;
     r.first = live;
     r.second = live_bytes(op);
     return live >= 0 && r.second != live ? kChangedAndFailed : status;
   }
 
-  // Negative: not asked for, or not told.
+  // Negative: not asked for, or not told. Asked for only where a call is to fail: another call might
+  // help an answer that has not finished the last one.
   std::int64_t live_bytes(const Op& op) {
     kvc* cache = state_.cache[op.cache];
     std::int64_t live = -1, reserved = -1;
-    if (p_.poison == 0 || cache == nullptr || op.kind == kAllow) return -1;
+    if ((op.flags & kMayFail) == 0 || cache == nullptr || op.kind == kAllow) return -1;
     const int status = fn<decltype(kvc_bytes)>("kvc_bytes")(cache, &live, &reserved);
     return status == ASSAY_OK ? live : -1;
   }

@@ -88,7 +88,8 @@ struct Op {
 };
 
 // In place of a status: the call failed for lack of memory but had changed its outputs; or it
-// failed, and the cache holds more or other bytes than before, or live ones are not what they were.
+// failed, and the cache holds more bytes than before; or it had to fail, and live bytes are not what
+// they were.
 inline constexpr std::int32_t kTouchedAndFailed = 1000, kKeptAndFailed = 1001,
                               kChangedAndFailed = 1002;
 
@@ -140,9 +141,7 @@ struct Params {
   kvc_config config[kCaches];
   float scale;
   std::int32_t element_bytes, variables, phases;
-  // Not timed: fill blocks with NaN when they are handed out and taken back, and ask for the live
-  // bytes around each call, which one that fails must not change.
-  std::int32_t poison;
+  std::int32_t poison;  // fill blocks with NaN when they are handed out and taken back
 };
 
 }  // namespace assay::kv_cache
