@@ -141,31 +141,6 @@ TEST(TernaryLanguage, NatsLostOnWordsAreThoseOfCounts) {
   EXPECT_NEAR(nats_lost(*own, *other), counted, 0.01);
 }
 
-TEST(TernaryLanguage, PermutedTokensStandForOthersInEachLanguage) {
-  const nlohmann::json plain = {{"classes", 3}, {"words", 4},    {"names", 5},
-                                {"defined", 2}, {"brackets", 2}, {"depth", 2}};
-  nlohmann::json permuted = plain;
-  permuted["permuted"] = true;
-  tt_config c{};
-  c.V = 32;
-  std::vector<std::map<int, int>> renamings;
-  for (const std::uint64_t seed : {5, 6}) {
-    std::vector<std::uint16_t> tokens(4096), renamed(4096);
-    Random random(9), same(9);
-    make_language(plain, c, seed)->write(random, {tokens});
-    make_language(permuted, c, seed)->write(same, {renamed});
-    std::map<int, int> forth, back;
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
-      EXPECT_EQ(forth.try_emplace(tokens[t], renamed[t]).first->second, renamed[t]);
-      EXPECT_EQ(back.try_emplace(renamed[t], tokens[t]).first->second, tokens[t]);
-    }
-    EXPECT_EQ(forth.at(0), 0) << "the start of a document";
-    EXPECT_GT(std::ranges::count_if(forth, [](const auto& r) { return r.first != r.second; }), 15);
-    renamings.push_back(forth);
-  }
-  EXPECT_NE(renamings[0], renamings[1]);
-}
-
 TEST(TernaryLanguage, NatsLostOnLagsAreThoseOfCounts) {
   const nlohmann::json corpus = {{"kind", "lag"}, {"lag", 2}, {"noise", 0.5}, {"zipf", 1.0}};
   tt_config c{};

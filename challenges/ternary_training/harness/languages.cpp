@@ -105,10 +105,6 @@ class Grammar final : public Language {
     for (std::int64_t i = 0; i < classes_ * classes_; ++i) {
       ranked_.push_back(shuffled(words_, first_word() + i % classes_ * words_, random));
     }
-    for (std::int64_t t = 0; t < config.V; ++t) token_.push_back(static_cast<std::uint16_t>(t));
-    if (!j.value("permuted", false)) return;
-    const auto permuted = shuffled(config.V - 1, 1, random);
-    std::copy(permuted.begin(), permuted.end(), token_.begin() + 1);
   }
 
   void write(Random& random, const Document& document) const override {
@@ -116,7 +112,6 @@ class Grammar final : public Language {
     State state;
     out.put(0, 1, kMarker);
     while (!out.full()) step(random, state, out);
-    for (std::uint16_t& token : document.tokens) token = token_[token];
   }
 
   // Words by the class of the preceding one.
@@ -193,9 +188,6 @@ class Grammar final : public Language {
   std::vector<double> zipf_;                        // cumulative
   std::vector<std::vector<double>> next_class_;     // cumulative, by class
   std::vector<std::vector<std::uint16_t>> ranked_;  // words by rank, by class and class before
-  // What stands for each token. Where "permuted", any but 0 for any other: who has learned how such
-  // a language works before it was drawn does not know which tokens are its brackets and markers.
-  std::vector<std::uint16_t> token_;
 };
 
 // A token is the image of the one `lag` positions before it, except for some noise. Nothing helps
