@@ -237,17 +237,21 @@ class Signals(Case):
 
     @unittest.skipUnless(nvcc(), "nvcc is not installed")
     def test_a_simulated_program_gets_the_signal_and_its_report_still_comes(self):
-        program = self.folder / "spin.cu"
-        program.write_text("#include <cstdio>\nint main() { puts(\"spinning\"); fflush(stdout); for (;;) { "
-                           "volatile int x = 0; (void)x; } }\n")
+        def spinning(name):
+            program = self.folder / f"{name}.cu"
+            program.write_text("#include <cstdio>\n// " + f"{name} of {self.folder}" + "\nint main() { puts(\"spinning\"); "
+                               "fflush(stdout); for (;;) { volatile int x = 0; (void)x; } }\n")
+            return program
+
         temporary = self.folder / "tmp"
         temporary.mkdir()
-        process = self.start("sim", program, env={**os.environ, "TMPDIR": str(temporary)})
+        process = self.start("sim", spinning("first"), env={**os.environ, "TMPDIR": str(temporary)})
         self.assertEqual(process.stdout.readline(), "spinning\n")
         process.send_signal(signal.SIGTERM)
         self.finish(process, 143)
         self.assertEqual(list(temporary.iterdir()), [])
-        process = self.start("sim", program, env={**os.environ, "TMPDIR": str(temporary)})
+        # Another, since the program of the first is kept.
+        process = self.start("sim", spinning("second"), env={**os.environ, "TMPDIR": str(temporary)})
         while process.poll() is None and not any(temporary.rglob("*.ii")) and not any(temporary.rglob("*.c")):
             time.sleep(0.01)  # until nvcc is at work
         process.send_signal(signal.SIGTERM)
