@@ -176,23 +176,16 @@ class Witness {
 };
 
 TEST(KvReference, AgreesWithAttentionOverPlainHistories) {
-  for (const char* name : {"batch",          "lifecycle",
-                           "nothing_cached", "more_rows_than_tokens",
-                           "scale_negative", "causal_in_chunk",
-                           "ragged_lengths", "truncate_then_append",
-                           "fork_diverge",   "page_edges",
-                           "layers_skewed",  "capacity",
-                           "fragmentation",  "score_spike",
-                           "window_1",       "window_16",
-                           "window_random",  "sinks_4",
-                           "dv_larger",      "gqa_groups_of_3",
-                           "bf16_lifecycle", "decode_ragged_small",
-                           "tree_nodes",     "tree_random",
-                           "tree_refused",   "tree_window",
-                           "shared_forks",   "shared_nothing_own",
-                           "shared_spike",   "defragment_forks"}) {
-    CaseSpec c =
-        subject().case_named(std::string(name) == "decode_ragged_small" ? "decode_ragged" : name);
+  for (const char* name :
+       {"batch",          "lifecycle",       "nothing_cached", "more_rows_than_tokens",
+        "scale_negative", "causal_in_chunk", "ragged_lengths", "truncate_then_append",
+        "fork_diverge",   "page_edges",      "layers_skewed",  "capacity",
+        "fragmentation",  "score_spike",     "window_1",       "window_16",
+        "window_random",  "sinks_4",         "dv_larger",      "gqa_groups_of_3",
+        "bf16_lifecycle", "ragged_memory",   "tree_nodes",     "tree_random",
+        "tree_refused",   "tree_window",     "shared_forks",   "shared_nothing_own",
+        "shared_spike",   "defragment_forks"}) {
+    CaseSpec c = subject().case_named(name);
     if (c.params.contains("ragged")) {
       c.params["ragged"] = {{"sequences", 5}, {"low", 3}, {"high", 40}, {"steps", 3}};
     }

@@ -175,6 +175,32 @@ TEST(KvGenerator, DependsOnTheSeedAlone) {
   }
 }
 
+// Without its maximum subtracted, exp overflows in some rows of each timed case.
+TEST(KvGenerator, TimedRowsHaveScoresAtManyLevels) {
+  constexpr double kOverflows = 89;
+  for (const CaseSpec& c : subject().spec.cases) {
+    if (c.group != CaseGroup::timed) continue;
+    double largest = 0;
+    // One row of eight overflows, and a case may have few rows.
+    for (std::uint64_t seed = 1; seed < 8 && largest <= kOverflows; ++seed) {
+      const Drawn drawn(c, seed);
+      for (std::size_t i = 0; i < drawn.reference().ops.size(); ++i) {
+        if (drawn.reference().ops[i].phase != drawn.plan().timed_phase) continue;
+        const auto& attended = drawn.reference().expected[i].attended;
+        if (attended) largest = std::max(largest, std::ranges::max(attended->lse));
+      }
+    }
+    EXPECT_GT(largest, kOverflows) << c.name;
+  }
+}
+
+TEST(KvPlan, ATimedPhaseHoldsOneAttention) {
+  CaseSpec c = scripted(json::object(), "create; new a; append a:4; phase; attend a:1; attend a:1");
+  EXPECT_NO_THROW(Drawn{c});
+  c.group = CaseGroup::timed;
+  EXPECT_THROW(Drawn{c}, ChallengeError);
+}
+
 TEST(KvGenerator, TreesDependOnTheSeedAndHaveTheirParentsBeforeThem) {
   const CaseSpec c = scripted(json::object(), "create; new a b; append a:90 b:9; tree a~80 b~9");
   const auto pool = [&](std::uint64_t seed) { return compile_script(c, seed).pool; };

@@ -252,7 +252,7 @@ class Peers(unittest.TestCase):
         self.assertEqual(self.shapes("kv_cache", "decode_gqa")["k"], (8, 8, 2048, 128))
         self.assertEqual(self.shapes("kv_cache", "decode_gqa", "sim")["q"], (8, 1, 16, 128))
         self.assertEqual(self.shapes("kv_cache", "decode_forks")["k"], (8, 4, 2056, 128))
-        self.assertEqual(self.shapes("kv_cache", "decode_ragged")["new_k"], (8, 32, 2, 64))
+        self.assertEqual(self.shapes("kv_cache", "decode_ragged")["new_k"], (1, 32, 2, 64))
         self.assertEqual(self.shapes("beam_search", "items_64_beams_4")["rows"], (32, 256, 4096))
         self.assertEqual(self.shapes("ternary_training", "time_linear")["w"], (512, 2048))
 

@@ -77,6 +77,7 @@ class KvCache final : public Challenge {
     plan.keep_on_host({"ops", "pool", "results"});
     plan.phases = s.params.phases;
     plan.timed_phase = s.params.phases > 1 ? 1 : 0;
+    if (spec.group == CaseGroup::timed) require_one_attention(spec, s, plan.timed_phase);
     plan.aligned = spec.group == CaseGroup::timed;
     return plan;
   }
@@ -151,6 +152,16 @@ class KvCache final : public Challenge {
   }
 
  private:
+  // Outputs are due when the phase ends: of two attentions in it, a submission could note the first
+  // and read the cache once for both.
+  static void require_one_attention(const CaseSpec& spec, const Script& s, int timed_phase) {
+    const auto timed = std::ranges::count_if(
+        s.ops, [&](const Op& op) { return is_attention(op.kind) && op.phase == timed_phase; });
+    if (timed > 1)
+      throw ChallengeError(fmt::format(
+          "case {}: {} attentions in its timed phase, which may hold one", spec.name, timed));
+  }
+
   static void add_append(const Script& script, const Op& op, LeastWork& work) {
     const kvc_config& c = script.params.config[op.cache];
     const std::int64_t* cu = script.pool.data() + op.pool + op.n;

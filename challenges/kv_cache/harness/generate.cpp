@@ -51,16 +51,23 @@ void add_spikes(const json& j, const Params& p, const BufferView& k, const Buffe
   }
 }
 
-void raise_scores(const Params& p, std::uint64_t seed, const BufferView& k, const BufferView& q) {
+// In all phases: timed rows see keys of earlier ones.
+void raise_scores(const Params& p, std::uint64_t seed, BufferViews buffers) {
   const kvc_config& c = p.config[0];
-  attention::ScoreLevels levels(seed, c.n_kv, c.D, p.scale);
-  std::int64_t at = 0;
-  for (std::span<float> keys = k.span<float>(); !keys.empty(); keys = keys.subspan(to_size(c.D)))
-    levels.key(at++ % c.n_kv, keys.data());
-  at = 0;
-  for (std::span<float> queries = q.span<float>(); !queries.empty();
-       queries = queries.subspan(to_size(c.D)))
-    levels.query(at++ % c.n_q / (c.n_q / c.n_kv), queries.data());
+  constexpr std::int64_t kNearer = 3;  // of four: histories are long
+  attention::ScoreLevels levels(seed, c.n_kv, c.D, p.scale, kNearer);
+  const auto each_row = [&](Handle handle, const auto& raise) {
+    std::int64_t at = 0;
+    for (std::span<float> rows = buffers[handle].span<float>(); !rows.empty();
+         rows = rows.subspan(to_size(c.D)))
+      raise(at++, rows.data());
+  };
+  for (const Handle keys : {kK, kLaterK})
+    each_row(keys, [&](std::int64_t at, float* k) { levels.key(at % c.n_kv, k); });
+  for (const Handle queries : {kQ, kLaterQ}) {
+    each_row(queries,
+             [&](std::int64_t at, float* q) { levels.query(at % c.n_q / (c.n_q / c.n_kv), q); });
+  }
 }
 
 template <class T>
@@ -91,9 +98,7 @@ void generate_inputs(const CaseSpec& spec, std::uint64_t seed, BufferViews buffe
   if (spec.params.contains("spike")) {
     add_spikes(spec.params.at("spike"), s.params, buffers[kK], buffers[kQ]);
   }
-  if (spec.params.value("levels", false)) {
-    raise_scores(s.params, substream(seed, 0x1e), buffers[kK], buffers[kQ]);
-  }
+  if (spec.params.value("levels", false)) raise_scores(s.params, substream(seed, 0x1e), buffers);
 }
 
 }  // namespace assay::kv_cache
