@@ -559,6 +559,7 @@ sim::LaunchResult HardwareGpu::launch(sim::KernelId id, const sim::LaunchConfig&
     return result;
   }
   result.counters.launches = 1;
+  result.local_bytes = kernel.info.local_bytes;
   std::vector<std::byte> block(params.begin(), params.end());
   block.resize(std::max<std::size_t>(block.size(), kernel.info.params_bytes));
   std::vector<void*> pointers;

@@ -18,6 +18,9 @@ namespace assay::device {
 namespace {
 
 constexpr std::size_t kMaxModules = 256;
+// Bytes of local memory that a thread has for spilled registers and small arrays. More counts as
+// memory, because arrays of threads could take the place of any allocation.
+constexpr std::uint32_t kFreeLocalBytes = 1024;
 
 constexpr std::uint64_t nanoseconds(double seconds) {
   return static_cast<std::uint64_t>(seconds * 1e9);
@@ -161,6 +164,7 @@ void Server::start() {
   }
   report_ = {};
   counters_ = {};
+  most_local_ = 0;
   phase_deadline_ =
       sim::processor_ns() + nanoseconds(allowance_seconds(control_.instruction_limit));
   gpu_.begin_phase(control_.shuffle_seed);
@@ -174,7 +178,7 @@ void Server::stop() {
   report_.seconds = time.seconds;
   if (!time.failure.empty()) note_failed(time.failure.c_str());
   const std::uint64_t peak = gpu_.high_water();
-  report_.peak_bytes = peak > placed_bytes_ ? peak - placed_bytes_ : 0;
+  report_.peak_bytes = (peak > placed_bytes_ ? peak - placed_bytes_ : 0) + most_local_;
   report_.counters = std::bit_cast<CounterWords>(counters_);
   control_.report = report_;
 }
@@ -490,9 +494,10 @@ void Server::launch(const Call& call, Answer& answer) {
     const std::vector<std::byte> params(window_, window_ + call.payload);
     gpu_.set_instruction_limit(control_.instruction_limit - counters_.instructions);
     try {
-      const sim::LaunchResult result =
-          gpu_.launch(call.id, config_of(call.shape), params, operation());
+      const sim::LaunchConfig config = config_of(call.shape);
+      const sim::LaunchResult result = gpu_.launch(call.id, config, params, operation());
       take(result);
+      note_local_memory(config, result.local_bytes);
       note_refusal(call, result.status);
       report_.to_device_bytes += params.size();
       for (const sim::Finding& f : result.findings) {
@@ -582,6 +587,15 @@ void Server::take(const sim::LaunchResult& result) {
     }
     take(f);
   }
+}
+
+// The GPU reserves local memory for as many threads as run at once.
+void Server::note_local_memory(const sim::LaunchConfig& config, std::uint32_t bytes) {
+  if (bytes <= kFreeLocalBytes) return;
+  const std::uint64_t at_once = std::uint64_t{sim::kMaxResidentThreads} * gpu_.multiprocessors();
+  const std::uint64_t blocks = std::min(config.grid.count(), at_once);
+  const std::uint64_t threads = std::min(blocks * config.block.count(), at_once);
+  most_local_ = std::max(most_local_, threads * (bytes - kFreeLocalBytes));
 }
 
 void Server::take(const sim::Finding& f) {

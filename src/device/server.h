@@ -64,6 +64,7 @@ class Server {
   const sim::Operation* operation() const { return operation_ ? &*operation_ : nullptr; }
   void note_refusal(const Call&, sim::LaunchStatus);
   void take(const sim::LaunchResult&);
+  void note_local_memory(const sim::LaunchConfig&, std::uint32_t bytes);
   void take(const sim::Finding&);
   void note_missing(const char* what);
   void note_failed(const char* what);
@@ -92,6 +93,7 @@ class Server {
   std::optional<Row> last_row_;               // if the latest call was a transfer
   std::vector<std::uint32_t> kernel_params_;  // bytes of the parameter block, by KernelId
   sim::Counters counters_;                    // of the launches since start
+  std::uint64_t most_local_ = 0;              // of local memory that a launch since start counts
   Report report_;                             // since start; gets the counters at stop
   std::uint64_t phase_deadline_ = ~std::uint64_t{0} / 2;  // of processor time, without the grace
   std::atomic<std::uint64_t> deadline_{0};

@@ -98,8 +98,9 @@ struct LaunchResult {
   LaunchStatus status = LaunchStatus::ok;
   Counters counters;
   std::vector<Finding> findings;
-  std::vector<Finding> notes;  // worth knowing but not faults: is_note()
-  std::string output;          // of printf, in block order
+  std::vector<Finding> notes;     // worth knowing but not faults: is_note()
+  std::uint32_t local_bytes = 0;  // of local memory, the most that a thread had in use
+  std::string output;             // of printf, in block order
   // With DeviceOptions::locate_replays: they sum to counters.shared_replays.
   std::vector<LineReplays> replays;
   // With DeviceOptions::count_lines, in the form of by_place(): they sum to the counters.

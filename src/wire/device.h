@@ -101,7 +101,8 @@ struct Report {
   // transfers. One between host and device counts once for every kWindowBytes, and the rows of a
   // box count together.
   std::uint64_t to_device_bytes = 0, to_host_bytes = 0, within_bytes = 0, transfers = 0;
-  std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers
+  std::uint64_t peak_bytes = 0;  // of global memory, without the placed buffers; and of local
+                                 // memory beyond what a thread is given for nothing
   std::uint64_t findings = 0;    // places with a finding
   std::uint32_t over_limit = 0;  // the instruction limit was reached
   double seconds = 0;            // measured on a real GPU: its working time; else 0

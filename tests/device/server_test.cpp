@@ -183,6 +183,55 @@ TEST(DeviceServer, MemoryBesideTheBuffersIsMeasured) {
   EXPECT_EQ(f.stop().peak_bytes, 3000u) << "what is kept counts in every phase";
 }
 
+constexpr std::string_view kPtxLocal = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.func inner() { .local .align 4 .b8 b[1000]; ret; }
+.visible .entry small() { .local .align 4 .b8 a[1024]; ret; }
+.visible .entry large() { .local .align 4 .b8 a[1504]; call.uni inner, (); ret; }
+)";
+
+TEST(DeviceServer, LargeArraysOfThreadsAreMemory) {
+  ServerFixture f;
+  f.place();
+  f.start();
+  const std::uint32_t module = f.load(kPtxLocal);
+  f.launch(f.kernel(module, "small"), "", 64);
+  EXPECT_EQ(f.stop().peak_bytes, 0u) << "room for spilled registers";
+  f.start();
+  f.call(CallKind::allocate, 0, 5000);
+  f.launch(f.kernel(module, "large"), "", 64);
+  f.launch(f.kernel(module, "small"), "", 64);
+  EXPECT_EQ(f.stop().peak_bytes, 5000u + 64 * (1504 + 1008 - 1024)) << "those of callees too";
+  f.start();
+  EXPECT_EQ(f.stop().peak_bytes, 5000u);
+}
+
+TEST(DeviceServer, ArraysCountForThreadsThatRunAtOnce) {
+  auto gpu = std::make_unique<NiceMock<MockGpu>>();
+  ON_CALL(*gpu, multiprocessors).WillByDefault(Return(2));
+  sim::LaunchResult result;
+  result.local_bytes = 1024 + 16;
+  ON_CALL(*gpu, launch).WillByDefault(Return(result));
+  ServerFixture f(std::move(gpu));
+  f.place();
+  f.start();
+  const std::uint32_t kernel = f.kernel(f.load(), "put");
+  const auto launch = [&](std::uint32_t blocks) {
+    Call c;
+    c.kind = CallKind::launch;
+    c.id = kernel;
+    c.shape = {{blocks, blocks, blocks}, {1024, 1, 1}, 0, 0};
+    f.call(c);
+  };
+  launch(1);
+  EXPECT_EQ(f.stop().peak_bytes, 1024u * 16);
+  f.start();
+  launch(1'000'000);
+  EXPECT_EQ(f.stop().peak_bytes, 2u * 2048 * 16);
+}
+
 TEST(DeviceServer, ACopyWithinReadsAndWrites) {
   ServerFixture f;
   f.place();

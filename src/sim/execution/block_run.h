@@ -42,7 +42,8 @@ struct FrameShadow {
   std::vector<std::uint32_t> preds;  // lanes
 };
 
-// A read of bytes that nothing had written.
+// A read of bytes that nothing had written; or, with 0 bytes, a shuffle from a lane that takes no
+// part.
 struct UndefinedRead {
   std::uint32_t pc = 0, bytes = 0;
   std::uint64_t address = 0;  // of the first lane
@@ -147,6 +148,7 @@ struct GridRun {
   // This can be decided independently of the number of host threads that run the blocks.
   bool limit_by_block = false;
   std::atomic<std::uint64_t> instructions{0};  // unless limit_by_block
+  std::atomic<std::uint32_t> local_bytes{0};   // the most that a thread has had in use
   // For the process, on the clock of processor_ns(); 0: none. The number of instructions does not
   // bound the cost of simulating them.
   std::uint64_t processor_deadline = 0;

@@ -70,7 +70,12 @@ void push_local(WarpRun& w, Frame& frame, std::uint32_t lanes) {
   }
   const std::size_t bytes = std::size_t{top} * kLanes;
   if (bytes > w.local.size()) w.local.grow(std::max(bytes, 2 * w.local.size()));
-  w.local_bytes = std::max(w.local_bytes, top);
+  if (top > w.local_bytes) {
+    w.local_bytes = top;
+    std::atomic<std::uint32_t>& most = w.block->grid->local_bytes;
+    for (std::uint32_t known = most; known < top && !most.compare_exchange_weak(known, top);) {
+    }
+  }
   // Other lanes' stacks may be in between, so only these lanes' words become undefined.
   for (std::uint32_t word = frame.local_base / 4; word < (top + 3) / 4; ++word) {
     auto& row = reinterpret_cast<Lanes32*>(w.local.data())[word];
