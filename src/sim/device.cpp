@@ -27,7 +27,8 @@ namespace {
 constexpr std::uint64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 constexpr std::uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
 // A multiprocessor's shared memory, and what the system reserves of it for each block.
-constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10;
+constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10,
+                        kSharedUnit = 128;  // in which a block's share is handed out
 // Cooperative groups keep a grid's barrier here; %envreg1 and 2 hold the address.
 constexpr std::uint64_t kWorkspaceBytes = 256;
 // Total over all requested kernels; functions count again for each.
@@ -400,7 +401,9 @@ std::uint32_t Device::resident_blocks(KernelId kernel, std::uint64_t threads,
   if (threads == 0 || threads > p.info.max_threads || shared > kMaxSharedOptin) return 0;
   const std::uint64_t rounded = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
   const std::uint64_t by_threads = kMaxResidentThreads / rounded;
-  const std::uint64_t by_shared = kSharedPerMultiprocessor / (shared + kReservedShared);
+  const std::uint64_t block =
+      (shared + kReservedShared + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
+  const std::uint64_t by_shared = kSharedPerMultiprocessor / block;
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>({by_threads, by_shared, kMaxResidentBlocks}));
 }
@@ -531,6 +534,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,
   grid.program = &program;
   grid.config = config;
   grid.params = params;
+  grid.local_bytes = program.entry().local_bytes;
   grid.memory = &state_->memory;
   grid.workspace = config.cooperative ? state_->fresh_workspace() : 0;
   grid.instruction_limit = options.instruction_limit;
@@ -557,6 +561,7 @@ LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,
   const auto threads = static_cast<unsigned>(std::min<std::uint64_t>(options.threads, blocks));
   GridResult result = run_grid(grid, threads, waiting_blocks(program, config, resident));
   out.counters = result.counters;
+  out.local_bytes = grid.local_bytes;
   out.output = std::move(result.output);
   state_->keep(grid, checker.undefined_stores());
   std::vector<RawFinding> findings = checker.findings();

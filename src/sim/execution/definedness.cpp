@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/execution/fragments.h"
+#include "sim/memory/lane_pattern.h"
 
 namespace assay::sim {
 namespace {
@@ -172,9 +173,19 @@ void widen_changes(std::byte* slot, SlotClass c) {
     v[i] = v[i] != 0 ? ~std::uint64_t{0} : 0;
 }
 
+// Values from lanes that take no part. That such a lane is in range is known all the same.
+void add_absent(WarpRun& w, Uses uses, std::uint32_t lanes) {
+  for (const OperandUse& u : uses) {
+    if (!u.written || u.cls != SlotClass::b32) continue;
+    auto& shadow = *reinterpret_cast<Lanes32*>(shadow_of(w, u));
+    for_lanes(lanes, [&](unsigned l) { shadow.v[l] = ~0u; });
+  }
+}
+
 // Runs the handler normally, and again with the undefined bits of the operands selected by `takes`
 // changed. Result bits that change are undefined. For up to three such operands it tries all
-// combinations, which is exact for operations on single bits.
+// combinations, which is exact for operations on single bits. A shuffle may also find values
+// undefined by itself.
 template <class Takes>
 void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& takes) {
   std::vector<const OperandUse*> varied;
@@ -185,11 +196,15 @@ void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& ta
   }
   if (varied.empty()) {
     in.run(w, in);
-    return clear_written(w, uses);
+    clear_written(w, uses);
+    if (!whole) add_absent(w, uses, std::exchange(w.seen_undefined, 0));
+    return;
   }
   save(w, uses, w.saved);
   const Lanes32 carry = w.carry;
   in.run(w, in);
+  const std::uint32_t absent = whole ? 0 : std::exchange(w.seen_undefined, 0);
+  const UndefinedRead last = w.last_undefined;
   save(w, uses, w.results);
   const Lanes32 carry_after = w.carry;
   w.changed.assign(w.saved.size(), std::byte{0});
@@ -239,6 +254,10 @@ void run_and_vary(WarpRun& w, const Instr& in, Uses uses, bool whole, Takes&& ta
     if (whole) widen_changes(w.changed.data() + at, u.cls);
     blend(w, shadow_of(w, u), w.changed.data() + at, u.cls);
   });
+  if (whole) return;
+  w.seen_undefined = 0;
+  w.last_undefined = last;
+  add_absent(w, uses, absent);
 }
 
 // Runs the handler on the shadows in place of the registers.
@@ -533,6 +552,8 @@ void run_after_undefined(WarpRun& w, const Code& code, const Block& block, const
   const Uses uses = code.uses_of(index);
   if (rule.kind == Kind::load) {
     take_loaded(w, in, uses);
+  } else if (rule.kind == Kind::bits) {
+    add_absent(w, uses, std::exchange(w.seen_undefined, 0));
   } else {
     const std::uint32_t seen = std::exchange(w.seen_undefined, 0);
     for (const OperandUse& u : uses) {

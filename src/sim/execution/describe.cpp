@@ -188,6 +188,10 @@ std::string other_party(const GridRun& grid, const RawFinding& f) {
     }
     case FindingKind::uninitialised: {
       if (f.use == UndefinedUse::read) return {};
+      if (f.bytes == 0) {
+        return fmt::format("such a value came last from a lane that takes no part, by {} at {}",
+                           grid.program->info_of(f.other_pc).text, place);
+      }
       RawFinding read = f;
       read.pc = f.other_pc;
       return fmt::format("such a value was read last at {}: {} at {}", place, bytes_text(f.bytes),

@@ -42,6 +42,14 @@ void write_lanes(Warp& w, Space space, const std::uint64_t* address, std::uint32
   });
 }
 
+void note_absent_sources(Warp& warp, std::uint32_t lanes) {
+  auto& w = run_of(warp);
+  if (!w.block->checker.finds_undefined()) return;
+  w.seen_undefined |= lanes;
+  w.last_undefined = {w.pc, 0, 0, false};
+  w.block_end = nullptr;
+}
+
 void fail(Warp& w, FindingKind kind, std::uint32_t lane, const std::string& text) {
   throw LaunchFailure{false, kind, w.block->index, w.index * kWarpSize + lane, w.pc, text};
 }

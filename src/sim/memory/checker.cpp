@@ -521,6 +521,7 @@ bool BlockChecker::local(const WarpAccess& a, std::uint32_t local_bytes) {
 
 std::uint64_t BlockChecker::shared_bytes() const { return state_->shared_bytes; }
 bool BlockChecker::checks_races() const { return state_->races.has_value(); }
+bool BlockChecker::finds_undefined() const { return state_->launch.options.uninitialised; }
 void BlockChecker::define_shared(std::uint64_t offset, std::uint64_t bytes) {
   set_bits(state_->shared_bits.data(), offset, bytes);
 }

@@ -173,6 +173,7 @@ class BlockChecker {
   bool shared_range(const RangeAccess&);
   std::uint64_t shared_bytes() const;
   bool checks_races() const;
+  bool finds_undefined() const;
   // These bytes of shared memory have been written by the system.
   void define_shared(std::uint64_t offset, std::uint64_t bytes);
   // Lanes that read an unwritten byte in the last access that met one, unless that was a finding;

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "sim/execution/async_copies.h"
 #include "sim/execution/memory_path.h"
+#include "sim/memory/lane_pattern.h"
 #include "sim/operations/flow_selection.h"
 #include "sim/operations/mbarrier.h"
 #include "sim/operations/modifiers.h"
@@ -62,6 +64,7 @@ void copy_async(Warp& warp, const Instr& in) {
       w.replaying = false;
     }
   }
+  w.seen_undefined = 0;
   // Partial reads: byte by byte.
   for (std::uint32_t at = 0; at < copy.bytes; ++at) {
     std::uint32_t part = 0;
@@ -74,6 +77,11 @@ void copy_async(Warp& warp, const Instr& in) {
     if (part == 0) break;
     std::array<std::byte, kLanes> bytes;
     load_lanes<1>(w, Space::global, address.v, part, AccessKind::load, bytes.data());
+    const std::uint32_t undefined = std::exchange(w.seen_undefined, 0) & part;
+    if (undefined != 0 && !std::exchange(copy.partly_undefined, true))
+      copy.undefined.fill(std::byte{0});
+    for_lanes(undefined,
+              [&](unsigned l) { copy.undefined[l * copy.bytes + at] = std::byte{0xff}; });
     for (std::uint32_t rest = part; rest != 0; rest &= rest - 1) {
       const auto l = static_cast<unsigned>(std::countr_zero(rest));
       copy.data[l * copy.bytes + at] = bytes[l];

@@ -55,7 +55,7 @@ Handler fence_handler(const ptx::Instruction& in) {
     return nothing;
   }
   if (has(in, "mbarrier_init")) return nothing;
-  if (has(in, "cta") || has(in, "cluster")) return fence_in_block;
+  if (has(in, "cta")) return fence_in_block;
   return fence_beyond_block;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -106,7 +108,13 @@ void init(Warp& warp, const Instr& in) {
   alignas(64) std::uint64_t word[kLanes] = {};
   for_lanes(w.active, [&](unsigned l) {
     Mbarrier m;
-    m.pending = m.expected = w.r32(in.b).v[l] & Mbarrier::kMaxCount;
+    const std::uint32_t arrivals = w.r32(in.b).v[l];
+    if (arrivals == 0 || arrivals > Mbarrier::kMaxCount) {
+      fail(w, FindingKind::trap, l,
+           fmt::format("an mbarrier for {} arrivals: it takes 1 to {}", arrivals,
+                       std::uint32_t{Mbarrier::kMaxCount}));
+    }
+    m.pending = m.expected = arrivals;
     word[l] = m.encode();
   });
   store_lanes<8>(w, f.space, address.v, w.active, AccessKind::store,

@@ -132,21 +132,25 @@ std::uint32_t shuffle_full(std::uint64_t imm, const Lanes32& a, Lanes32& d) {
   return to_mask(in_range);
 }
 
-// The mask of lanes whose source is in range. A lane whose source is out of range or not in its
-// mask (undefined on hardware) keeps its own value.
+// The mask of lanes whose source is in range. A lane whose source is out of range keeps its own
+// value, and so does one whose source takes no part, where a GPU gives any.
 template <Shuffle mode>
 std::uint32_t shuffle(Warp& warp, const Lanes32& a, const Lanes32& b, const Lanes32& c,
                       const Lanes32& members, Lanes32& d) {
-  Lanes32 source, result, in_range;
+  Lanes32 source, result, in_range, absent;
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t offset = b.v[lane] & 31u, clamp = c.v[lane] & 31u;
     const std::uint32_t segment = c.v[lane] >> 8 & 31u;
     const std::uint32_t from = source_lane<mode>(lane, offset, segment);
     const bool valid = is_in_range<mode>(from, lane, clamp, segment);
     const std::uint32_t present = members.v[lane] & warp.active;
-    source.v[lane] = valid && (present >> (from & 31u) & 1u) != 0 ? from & 31u : lane;
+    const bool there = (present >> (from & 31u) & 1u) != 0;
+    source.v[lane] = valid && there ? from & 31u : lane;
     in_range.v[lane] = valid ? ~0u : 0;
+    absent.v[lane] = valid && !there ? ~0u : 0;
   }
+  if (const std::uint32_t lanes = to_mask(absent) & warp.active; lanes != 0)
+    note_absent_sources(warp, lanes);
   permute(a, source, result);
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t mask = warp.lane_mask.v[lane];

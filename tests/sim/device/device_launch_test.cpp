@@ -26,6 +26,8 @@ TEST_F(Launch, InvalidConfigurations) {
   EXPECT_EQ(device.info(device.kernel(module, "k")).max_threads, 128u);
   EXPECT_EQ(device.resident_blocks(device.kernel(module, "k"), 128, 0), 16u);
   EXPECT_EQ(device.resident_blocks(device.kernel(module, "r"), 32, 99 << 10), 2u);
+  // With what the system takes, five such blocks would fit but for the rounding to 128 bytes.
+  EXPECT_EQ(device.resident_blocks(device.kernel(module, "k"), 128, 45664), 4u);
 }
 
 // Counted by hand: two blocks of two warps, the second with 8 threads.

@@ -421,6 +421,15 @@ TEST_F(BarrierTest, MbarrierStatesBytesAndDrops) {
   EXPECT_EQ(run(1), std::vector<std::uint32_t>{3 + 100 + 1000});
 }
 
+TEST_F(BarrierTest, AnMbarrierExpectsAtLeastOneArrivalAndNotTooMany) {
+  for (const std::string count : {"0", "1048576"}) {
+    load_kernel(".shared .align 8 .b8 m[8]; mbarrier.init.shared.b64 [m], " + count + ";");
+    const LaunchResult r = run_faulty(1);
+    ASSERT_FALSE(r.findings.empty()) << count;
+    EXPECT_THAT(r.findings[0].text, testing::HasSubstr("it takes 1 to 1048575"));
+  }
+}
+
 TEST_F(BarrierTest, CopiesThatArriveAtAnMbarrier) {
   load_kernel(std::string(kCopies) + R"(
   .shared .align 8 .b8 m[8];

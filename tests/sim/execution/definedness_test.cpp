@@ -285,6 +285,49 @@ TEST_F(Definedness, AsynchronousCopies) {
   EXPECT_EQ(branch("%r4").size(), 1u);
 }
 
+// Lanes 4 to 7 have gone; lanes 0 to 3 get what they held, which is not known.
+TEST_F(Definedness, ShufflesFromLanesThatTakeNoPart) {
+  const auto shuffle = [&](const std::string& offset, const std::string& use) {
+    return findings(
+        "setp.ge.u32 %p1, %t, 4; @%p1 exit; mov.u32 %r1, %t;"
+        "shfl.sync.down.b32 %r2|%p2, %r1, " +
+            offset + ", 31, 0xff;" + use,
+        words(0xffffffff, 32), 8);
+  };
+  const std::string decide = "setp.gt.u32 %p3, %r2, 3; @%p3 st.global.u32 [%out], 1;";
+  const auto found = shuffle("4", decide);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(shuffle("4", ""), IsEmpty()) << "it decides nothing";
+  EXPECT_THAT(shuffle("4", "@%p2 st.global.u32 [%out], 1;"), IsEmpty()) << "it is in range";
+  EXPECT_EQ(shuffle("1", decide).size(), 1u) << "lane 3 reads lane 4";
+  EXPECT_THAT(shuffle("0", decide), IsEmpty());
+  // The warp has undefined values already.
+  EXPECT_EQ(shuffle("4",
+                    "shfl.sync.down.b32 %r3, %r1, 4, 31, 0xff;"
+                    "setp.gt.u32 %p3, %r3, 3; @%p3 st.global.u32 [%out], 1;")
+                .size(),
+            1u);
+}
+
+// What is not read becomes zero.
+TEST_F(Definedness, AsynchronousCopiesOfFewerBytes) {
+  const auto branch = [&](const std::string& bytes, const std::string& on) {
+    const std::string copy = R"(
+  mov.u32 %r1, s; mad.lo.u32 %r1, %t, 16, %r1; mad.wide.u32 %rd1, %t, 16, %in;
+  mov.u32 %r6, )" + bytes + R"(;
+  cp.async.cg.shared.global [%r1], [%rd1], 16, %r6;
+  cp.async.wait_all;
+  ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];
+)";
+    return findings(copy + "setp.gt.u32 %p1, " + on + ", 3; @%p1 st.global.u32 [%out], 1;",
+                    words(0xbbbbbbbb, 32), 8, ".shared .align 16 .b8 s[128];\n");
+  };
+  EXPECT_THAT(branch("12", "%r2"), IsEmpty());
+  EXPECT_EQ(branch("12", "%r4").size(), 1u);
+  EXPECT_THAT(branch("12", "%r5"), IsEmpty());
+  EXPECT_THAT(branch("8", "%r4"), IsEmpty());
+}
+
 // A tile of 16 rows of which 8 were filled: the others do not affect the first 8 rows of the
 // product.
 TEST_F(Definedness, RowsOfAMatrixProduct) {

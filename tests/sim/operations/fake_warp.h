@@ -186,7 +186,8 @@ class FakeWarp {
 
 namespace assay::sim {
 
-// Replaces the interpreter's fail().
+// Replace those of the interpreter.
+void note_absent_sources(Warp&, std::uint32_t) {}
 void fail(Warp&, FindingKind kind, std::uint32_t lane, const std::string& text) {
   throw fake::Failed(kind, lane, text);
 }
