@@ -254,7 +254,8 @@ void Asker::settle(std::size_t i) {
     outcome.ending = answered ? Ending::answered : Ending::no_answer;
     outcome.reason = answered ? "" : finished.found.problem;
     outcome.where = world_.store(finished);
-    fs::remove(journal.path());
+    std::error_code kept;  // the answer is stored: the next call removes what is left
+    fs::remove(journal.path(), kept);
     line += answered ? "answered" : "no answer: " + printable(outcome.reason, 1, 160);
     line += fmt::format(", {:.1f} s", journal.conversation().seconds());
     if (const auto tokens = journal.conversation().tokens_out())

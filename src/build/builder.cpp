@@ -31,6 +31,7 @@
 #include "util/fd.h"
 #include "util/files.h"
 #include "util/sha256.h"
+#include "util/shell.h"
 #include "util/text.h"
 #include "util/transient_fault.h"
 
@@ -151,7 +152,8 @@ CompilerRun watch(sandbox::Process& process, int log_fd, double time_limit_s) {
     const double left = deadline - steady_seconds();
     if (left <= 0) {
       run.timed_out = true;
-      process.kill();
+      if (!process.kill())
+        throw Error("a compiler was killed and does not end: the kernel holds it back");
     }
     pollfd entries[] = {{log_fd, POLLIN, 0}, {process.pidfd(), POLLIN, 0}};
     if (!run.timed_out) ::poll(entries, 2, static_cast<int>(std::min(left, 1.0) * 1000) + 1);
@@ -264,6 +266,14 @@ std::string cpu_identity() {
   return identity;
 }
 
+// What is built by another version is built again, so the version has to be known.
+std::string version_of(const std::string& compiler) {
+  std::string version = first_line_of(quoted(compiler) + " --version 2>/dev/null");
+  if (version.empty())
+    throw Error(fmt::format("{} --version prints nothing: set ASSAY_CXX to a g++", compiler));
+  return version;
+}
+
 }  // namespace
 
 std::string find_compiler() {
@@ -286,7 +296,7 @@ Builder::Builder(sandbox::Tier tier, fs::path root, fs::path cache, std::uint64_
       root_(std::move(root)),
       cache_(tier, std::move(cache), cache_limit),
       compiler_(find_compiler()),
-      version_(first_line_of(compiler_ + " --version 2>/dev/null")),
+      version_(version_of(compiler_)),
       cpu_(cpu_identity()),
       target_(std::move(target)),
       toolkit_(find_cuda_toolkit()) {

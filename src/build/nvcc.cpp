@@ -10,6 +10,7 @@
 
 #include "assay/error.h"
 #include "build/tool.h"
+#include "util/shell.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -42,7 +43,7 @@ std::optional<CudaToolkit> find_cuda_toolkit() {
   const auto nvcc = nvcc_path();
   if (!nvcc) return std::nullopt;
   const std::string version =
-      first_line_of(fmt::format("'{}' --version 2>/dev/null | grep release", nvcc->string()));
+      first_line_of(fmt::format("{} --version 2>/dev/null | grep release", quoted(nvcc->string())));
   if (version.find("release 13.") == std::string::npos) return std::nullopt;
   return CudaToolkit{*nvcc, nvcc->parent_path().parent_path(), version};
 }

@@ -13,6 +13,7 @@
 #include "assay/error.h"
 #include "assay/results.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/text.h"
 
 namespace assay {
@@ -27,7 +28,7 @@ bool is_plain(const std::string& target) {
 
 std::string macros_of(const std::string& compiler, const std::string& target) {
   const std::string command =
-      fmt::format("{} -march={} -dM -E -x c++ /dev/null 2>/dev/null", compiler, target);
+      fmt::format("{} -march={} -dM -E -x c++ /dev/null 2>/dev/null", quoted(compiler), target);
   std::string text;
   FILE* const pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) fail_with_errno("start", compiler);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 namespace assay {
@@ -21,17 +20,6 @@ std::optional<fs::path> find_in_path(const std::string& name, bool (*accepts)(co
     begin = end + 1;
   }
   return std::nullopt;
-}
-
-std::string first_line_of(const std::string& command) {
-  std::string line;
-  if (FILE* pipe = ::popen(command.c_str(), "r")) {
-    char buffer[256];
-    if (std::fgets(buffer, sizeof buffer, pipe) != nullptr) line = buffer;
-    ::pclose(pipe);
-  }
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-  return line;
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Finds and queries the programs that builds use.
+// Finds the programs that builds use.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,5 @@ namespace assay {
 // The first executable of this name in PATH that `accepts` approves.
 std::optional<std::filesystem::path> find_in_path(
     const std::string& name, bool (*accepts)(const std::filesystem::path&) = nullptr);
-
-// The first line a shell command prints, "" if it prints nothing.
-std::string first_line_of(const std::string& command);
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "util/stop.h"
 #include "util/transient_fault.h"
 
 namespace assay::cells {
@@ -17,6 +18,8 @@ Preparation::Preparation(std::vector<SharedBuild> builds) {
       } catch (const TransientFault& fault) {  // may have passed by the time it is needed
         faults_.push_back(fmt::format("while building {}: {}", build.name, fault.what()));
       } catch (const std::exception&) {  // whoever needs the build meets it again
+      } catch (const Stopped&) {         // the thread that waits for this one looks for itself
+        return;
       }
     }
   });

@@ -212,8 +212,7 @@ std::string test_secret(const fs::path& folder) {
     if (std::string secret = read_file(file); secret.size() == of_this_process.size())
       return secret;
   }
-  write_file_atomically(file, of_this_process);
-  fs::permissions(file, fs::perms(0600));
+  write_file_atomically(file, of_this_process, 0600);
   return of_this_process;
 }
 

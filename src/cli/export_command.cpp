@@ -61,14 +61,11 @@ class RowWriter {
   }
 
   std::size_t finish() {
-    finished_ = true;
     if (out_.empty()) return rows_;
     file_.close();
-    if (!file_) {
-      finished_ = false;
-      fail_with_errno("write", temporary());
-    }
-    fs::rename(temporary(), out_);
+    if (!file_) fail_with_errno("write", temporary());
+    replace_file(out_, temporary());
+    finished_ = true;
     return rows_;
   }
 

@@ -54,8 +54,17 @@ cases::World world_of(const RealGpu& gpu, const GpuMachine& machine, const std::
                     .flops_per_s = flops};
   };
   if (machine.no_management.empty()) {
-    const auto watch = std::make_shared<processes::GpuWatch>(management, machine.pci_bus_id);
-    world.gpu_state = [watch] { return watch->state(); };
+    const auto begin = [management, id = machine.pci_bus_id] {
+      return std::make_shared<processes::GpuWatch>(management, id);
+    };
+    world.gpu_state = [begin, watch = begin()]() mutable {
+      try {
+        return watch->state();
+      } catch (const Error&) {  // one that failed stays so, and the driver may answer another
+        watch = begin();
+        return watch->state();
+      }
+    };
   }
   return world;
 }

@@ -180,8 +180,9 @@ void write(const Document& d) {
     fmt::print("removed {}\n", d.file.string());
     return;
   }
-  require_writable_directory(resolved(d.file).parent_path());
-  write_file_atomically(d.file, d.after);
+  const fs::path file = resolved(d.file);  // a symbolic link stays one
+  require_writable_directory(file.parent_path());
+  write_file_atomically(file, d.after);
   fmt::print("wrote {}\n", d.file.string());
 }
 

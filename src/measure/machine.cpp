@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <span>
@@ -13,6 +12,7 @@
 #include "assay/parallel.h"
 #include "measure/caches.h"
 #include "util/clock.h"
+#include "util/shell.h"
 
 namespace assay {
 namespace {
@@ -28,17 +28,6 @@ std::string field(const char* file, const std::string& key, char separator) {
     return line.substr(begin, line.find_last_not_of(" \t\"") - begin + 1);
   }
   return {};
-}
-
-std::string first_line(const std::string& command) {
-  std::string line;
-  if (FILE* pipe = ::popen(command.c_str(), "r")) {
-    char buffer[256];
-    if (std::fgets(buffer, sizeof buffer, pipe) != nullptr) line = buffer;
-    ::pclose(pipe);
-  }
-  while (!line.empty() && line.back() == '\n') line.pop_back();
-  return line;
 }
 
 template <class Body>
@@ -138,7 +127,8 @@ Machine describe_machine(const std::string& compiler) {
   machine.memory_bytes =
       static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
   machine.l3_bytes = last_level_cache_bytes();
-  if (!compiler.empty()) machine.compiler = first_line("'" + compiler + "' --version 2>/dev/null");
+  if (!compiler.empty())
+    machine.compiler = first_line_of(quoted(compiler) + " --version 2>/dev/null");
   return machine;
 }
 

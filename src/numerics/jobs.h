@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,12 +38,16 @@ void for_each_job(std::size_t n, std::size_t jobs, Step step) {
     work();
   } else {
     std::vector<std::jthread> threads;
-    for (std::size_t j = 0; j < std::min(jobs, n); ++j) {
-      threads.emplace_back([&work] {
-        set_parallel_threads(1);
-        work();
-      });
+    try {
+      for (std::size_t j = 0; j < std::min(jobs, n); ++j) {
+        threads.emplace_back([&work] {
+          set_parallel_threads(1);
+          work();
+        });
+      }
+    } catch (const std::system_error&) {  // no more to be had: fewer do the same work
     }
+    if (threads.empty()) work();
   }
   if (!error) return;
   check_stop();  // a failure during a stop is due to the stop

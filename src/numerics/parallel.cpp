@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -57,10 +58,13 @@ void parallel_for(std::int64_t n, std::int64_t grain,
     }
   };
   std::vector<std::jthread> threads;
-  for (std::int64_t c = 1; c < chunks; ++c) {
-    threads.emplace_back([&run, c] { run(c); });
+  std::int64_t begun = 1;
+  try {
+    for (; begun < chunks; ++begun) threads.emplace_back([&run, c = begun] { run(c); });
+  } catch (const std::system_error&) {  // no more to be had: this thread does the rest
   }
   run(0);
+  for (; begun < chunks; ++begun) run(begun);
   threads.clear();
   if (error) std::rethrow_exception(error);
 }

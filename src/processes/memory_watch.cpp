@@ -26,26 +26,34 @@ namespace assay::processes {
 bool MemoryWatch::works() {
   constexpr uid_t kSomebody = 65534;
   const Channel line;
+  const pid_t parent = ::getpid();
   const pid_t child = ::_Fork();
   if (child < 0) throw_errno("cannot fork");
   if (child == 0) {
     sock_filter allow{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
     const sock_fprog program{1, &allow};
     if (::geteuid() == 0) ::syscall(SYS_setresuid, kSomebody, kSomebody, kSomebody);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of users, which clears it
+    if (::getppid() != parent) ::_exit(1);
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     const auto listener = static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                                                      SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
     if (listener < 0 || !pass_descriptor(line.theirs(), listener)) ::_exit(1);
     for (;;) ::pause();
   }
+  struct Ender {
+    ~Ender() {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    pid_t pid;
+  } const ender{child};
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (!pidfd) throw_errno("cannot open a process descriptor");
   pollfd entries[] = {{line.ours(), POLLIN, 0}, {pidfd.get(), POLLIN, 0}};
   while (::poll(entries, 2, -1) < 0 && errno == EINTR) {
   }
-  const bool works = take_descriptor(line.ours()) && exact_resident(child).has_value();
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  return works;
+  return take_descriptor(line.ours()) && exact_resident(child).has_value();
 }
 
 void MemoryWatch::serve() {

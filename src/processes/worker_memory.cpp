@@ -1,10 +1,13 @@
 #include "processes/worker_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include "util/files.h"
+#include "util/transient_fault.h"
 
 namespace assay::processes {
 
@@ -33,7 +36,12 @@ void WorkerMemory::limit(sandbox::Program& program, const Layout* windows) {
     program.limits.address_space += windows->window_bytes();
   }
   group_ = sandbox::MemoryGroup::make(groups, touched);
-  if (group_ != nullptr) program.group_fd = group_->join_fd();
+  if (groups.version == 0) return;
+  if (group_ == nullptr) {
+    throw TransientFault(fmt::format("cannot make a memory group in {}, where others could be made",
+                                     groups.folder.string()));
+  }
+  program.group_fd = group_->join_fd();
 }
 
 bool WorkerMemory::can_be_watched(const sandbox::Process& worker) {

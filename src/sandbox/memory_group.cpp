@@ -199,6 +199,7 @@ std::unique_ptr<MemoryGroup> MemoryGroup::make(const MemoryGroups& groups,
     if (::mkdtemp(name.data()) == nullptr) return nullptr;
     folder = name;
     lock = lock_group(folder);
+    if (!lock) ::rmdir(folder.c_str());
   }
   if (!lock) return nullptr;
   const std::string limit = std::to_string(limit_bytes);

@@ -12,6 +12,7 @@
 #include "assay/error.h"
 #include "records/strict_json.h"
 #include "spec/json_schema.h"
+#include "store/folder_lock.h"
 #include "util/files.h"
 
 namespace assay::store {
@@ -94,6 +95,8 @@ std::vector<ChallengeScore> read_mutation_record(const std::filesystem::path& re
 
 void add_to_mutation_record(const std::filesystem::path& results,
                             const std::vector<ChallengeScore>& now) {
+  create_folder(results);
+  const FolderLock lock(results);
   std::vector<ChallengeScore> all = now;
   for (ChallengeScore& before : read_mutation_record(results)) {
     const bool again =
@@ -103,7 +106,6 @@ void add_to_mutation_record(const std::filesystem::path& results,
   std::ranges::sort(all, {}, key);
   Json scores = Json::array();
   for (const ChallengeScore& s : all) scores.push_back(to_json(s));
-  create_folder(results);
   write_file_atomically(mutation_record_path(results),
                         Json{{"schema", kSchema}, {"scores", scores}}.dump(2) + "\n");
 }

@@ -23,6 +23,7 @@
 #include "util/plain_file.h"
 #include "util/sha256.h"
 #include "util/text.h"
+#include "util/transient_fault.h"
 
 namespace assay {
 namespace fs = std::filesystem;
@@ -62,8 +63,10 @@ bool is_told(const std::string& name) {
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec))
-    names.push_back(entry.path().filename());
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec))
+    names.push_back(at->path().filename());
+  if (is_fault_of_machine(ec.value()))
+    throw_errno(fmt::format("cannot list {}", folder.string()), ec.value());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -163,6 +166,7 @@ Folder read_folder(const fs::path& directory, const std::string& attempt) {
   Folder folder;
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) {
+    if (is_fault_of_machine(errno)) fail_with_errno("open folder", directory);
     folder.rejected = fmt::format("cannot open {}: {}", directory.string(), std::strerror(errno));
     return folder;
   }

@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "assay/error.h"
 #include "util/fd.h"
@@ -22,12 +21,12 @@ namespace {
 
 // A new file next to `path`. Closed on destruction, and removed unless it was renamed.
 struct TemporaryFile {
-  explicit TemporaryFile(const fs::path& beside) {
+  explicit TemporaryFile(const fs::path& beside, mode_t mode = 0644) {
     // Processes that share the folder but not their pid namespace may choose the same name.
     static std::atomic<unsigned> next{0};
     do {
       path = beside.string() + fmt::format(".{}-{}.tmp", ::getpid(), next++);
-      fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     } while (fd < 0 && errno == EEXIST);
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -59,16 +58,29 @@ void write_all(int fd, std::string_view contents, const fs::path& path) {
 }
 
 std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail_with_errno("read", path);
-  std::ostringstream out;
-  out << in.rdbuf();
-  if (in.bad()) fail_with_errno("read", path);
-  return std::move(out).str();
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) fail_with_errno("read", path);
+  struct stat info {};
+  const bool sized = ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);
+  constexpr std::size_t kLeast = 65536;
+  // Files of /proc and /sys have no size and come in one piece.
+  const std::size_t expected = sized ? static_cast<std::size_t>(info.st_size) + 1 : 0;
+  std::string contents(expected > 1 ? expected : kLeast, '\0');
+  std::size_t size = 0;
+  for (;;) {
+    if (size == contents.size()) contents.resize(std::max(kLeast, 2 * size));
+    const ssize_t n = ::read(fd.get(), contents.data() + size, contents.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_with_errno("read", path);
+    if (n == 0) break;
+    size += static_cast<std::size_t>(n);
+  }
+  contents.resize(size);
+  return contents;
 }
 
-void write_file_atomically(const fs::path& path, std::string_view contents) {
-  TemporaryFile tmp(path);
+void write_file_atomically(const fs::path& path, std::string_view contents, mode_t mode) {
+  TemporaryFile tmp(path, mode);
   if (tmp.fd < 0) fail_with_errno("create", tmp.path);
   write_all(tmp.fd, contents, path);
   if (::fsync(tmp.fd) != 0) fail_with_errno("flush", path);
@@ -102,6 +114,13 @@ void write_file_alone(const fs::path& path, std::string_view contents) {
     ::unlink(temporary.c_str());
     throw;
   }
+  flush_folder(path.parent_path());
+}
+
+void replace_file(const fs::path& path, const fs::path& temporary) {
+  const Fd fd(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) fail_with_errno("flush", temporary);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) fail_with_errno("replace", path);
   flush_folder(path.parent_path());
 }
 

@@ -1,6 +1,8 @@
 // Small file operations whose errors name the path and the cause.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -15,11 +17,16 @@ std::string read_file(const std::filesystem::path&);
 // Writes to a temporary name in the same folder, flushes to disk and renames, so that a reader, or
 // a kill at any moment, leaves the old contents or the new, never a part. On disk when it returns.
 // No other writer, thread or process, uses the same temporary name (<path>.<something>.tmp).
-void write_file_atomically(const std::filesystem::path&, std::string_view contents);
+// `mode`: the new file's permissions, before the umask.
+void write_file_atomically(const std::filesystem::path&, std::string_view contents,
+                           mode_t mode = 0644);
 
 // The same for a file that only one process writes at a time. The temporary name is always the
 // same, so the next write overwrites whatever a kill left there.
 void write_file_alone(const std::filesystem::path&, std::string_view contents);
+
+// Flushes a finished temporary file in the same folder to disk, and renames it.
+void replace_file(const std::filesystem::path&, const std::filesystem::path& temporary);
 
 // Creates the folder and its parents; on disk when it returns.
 void create_folder(const std::filesystem::path&);

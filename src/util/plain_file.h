@@ -12,7 +12,7 @@ struct PlainFile {
 };
 
 // Reads a regular file in an open folder. Does not follow links, wait for pipes or read more than
-// `limit` bytes. Never throws.
+// `limit` bytes. Throws Error only for what the file cannot help: see is_fault_of_machine().
 PlainFile read_plain_file(int folder, const std::string& name, std::size_t limit);
 
 }  // namespace assay

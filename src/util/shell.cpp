@@ -1,5 +1,9 @@
 #include "util/shell.h"
 
+#include <cstdio>
+
+#include "util/transient_fault.h"
+
 namespace assay {
 
 std::string quoted(const std::string& word) {
@@ -15,6 +19,17 @@ std::string quoted(const std::string& word) {
     }
   }
   return text + "'";
+}
+
+std::string first_line_of(const std::string& command) {
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) throw_errno("cannot start a shell");
+  std::string line;
+  char buffer[256];
+  if (std::fgets(buffer, sizeof buffer, pipe) != nullptr) line = buffer;
+  ::pclose(pipe);
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  return line;
 }
 
 }  // namespace assay

@@ -23,6 +23,10 @@ bool can_pass(int error) noexcept {
   }
 }
 
+bool is_fault_of_machine(int error) noexcept {
+  return can_pass(error) || error == EIO || error == ESTALE;
+}
+
 void throw_errno(const std::string& failure) { throw_errno(failure, errno); }
 
 void throw_errno(const std::string& failure, int error) {

@@ -18,6 +18,10 @@ class TransientFault : public Error {
 // descriptors, disk space.
 bool can_pass(int error) noexcept;
 
+// Whether a system error (an errno) says nothing of the file on which it was met: a broken or distant
+// disk, or one that can pass.
+bool is_fault_of_machine(int error) noexcept;
+
 // Throws "<failure>: No such file or directory", with the cause from errno, as a TransientFault if
 // the cause can pass and as an Error otherwise. `failure` is a whole clause: "cannot make a pipe".
 [[noreturn]] void throw_errno(const std::string& failure);

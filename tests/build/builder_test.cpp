@@ -22,6 +22,7 @@
 #include "sandbox/landlock.h"
 #include "sandbox/probe.h"
 #include "sandbox/worker_image.h"
+#include "support/error_of.h"
 #include "support/paths.h"
 #include "util/files.h"
 
@@ -45,6 +46,13 @@ class BuilderTest : public ::testing::Test {
 
   BuildResult build(const std::string& source, double limit_s = 60) {
     return builder_.build({{{"submission.cpp", source}}, {}, limit_s});
+  }
+  // A program for the shell, beside the cache's entries.
+  fs::path script(const std::string& name, const std::string& commands) const {
+    const fs::path path = cache_ / name;
+    std::ofstream(path) << "#!/bin/sh\n" << commands << "\n";
+    fs::permissions(path, fs::perms(0755));
+    return path;
   }
 
   fs::path cache_;
@@ -239,18 +247,20 @@ TEST_F(BuilderTest, TheCheckCompilesWhateverTheCacheHolds) {
 
 // A compiler that cannot work in the sandbox: it needs a folder that is not visible there.
 TEST_F(BuilderTest, TheCheckSaysThatTheCompilerDoesNotWork) {
-  const fs::path compiler = cache_ / "broken-g++";
-  std::ofstream(compiler) << "#!/bin/sh\necho out of order >&2\nexit 1\n";
-  fs::permissions(compiler, fs::perms(0755));
+  const fs::path compiler = script("broken-g++", "echo 'g++ 0'; [ \"$1\" = --version ]");
   ::setenv("ASSAY_CXX", compiler.c_str(), 1);
   Builder builder(tier_, testing::source_dir(), cache_);
   ::unsetenv("ASSAY_CXX");
-  try {
-    builder.check();
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr(compiler.string()));
-  }
+  EXPECT_THAT(testing::error_of([&] { builder.check(); }), HasSubstr(compiler.string()));
+}
+
+TEST_F(BuilderTest, ACompilerOfUnknownVersionIsRefused) {
+  const fs::path compiler = script("my g++", "echo out of order >&2; exit 1");
+  ::setenv("ASSAY_CXX", compiler.c_str(), 1);
+  const std::string why =
+      testing::error_of([&] { const Builder builder(tier_, testing::source_dir(), cache_); });
+  ::unsetenv("ASSAY_CXX");
+  EXPECT_THAT(why, HasSubstr(compiler.string() + " --version prints nothing"));
 }
 
 TEST_F(BuilderTest, SourcesThatSpeakOfAFullDiskDoNotCompile) {

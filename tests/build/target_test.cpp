@@ -5,6 +5,7 @@
 
 #include "build/builder.h"
 #include "support/error_of.h"
+#include "support/temporary_folder.h"
 
 namespace assay {
 namespace {
@@ -24,6 +25,13 @@ TEST(Target, ANameThatTheCompilerDoesNotKnowIsRefusedWithExamples) {
                 AllOf(HasSubstr("does not know the target"), HasSubstr("x86-64-v3")))
         << unknown;
   }
+}
+
+TEST(Target, ACompilerMayLieAnywhere) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path compiler = folder.path / "my g++'s";
+  std::filesystem::create_symlink(find_compiler(), compiler);
+  EXPECT_FALSE(instruction_sets(compiler, "native").empty());
 }
 
 #if defined(__x86_64__)

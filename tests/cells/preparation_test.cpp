@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 
+#include "util/stop.h"
 #include "util/transient_fault.h"
 
 namespace assay::cells {
@@ -30,6 +31,13 @@ TEST(Preparation, TellsOnlyOfWhatCanPass) {
   EXPECT_EQ(three.finish(), Faults{"while building naive.cu: cannot make a process"});
   EXPECT_EQ(built, 1);
   EXPECT_EQ(three.finish(), Faults{});
+}
+
+TEST(Preparation, ARequestToStopEndsItQuietly) {
+  std::atomic<int> built = 0;
+  Preparation both({{"naive", [] { throw Stopped(); }}, {"par", [&] { ++built; }}});
+  EXPECT_EQ(both.finish(), Faults{});
+  EXPECT_EQ(built, 0);
 }
 
 TEST(Preparation, WaitsForItsThreadWhenItGoes) {

@@ -212,6 +212,10 @@ class Export(OnTheShippedBoard):
         self.assertTrue(out.read_text().startswith("model,challenge,device,"))
         self.assertEqual(list(self.root.glob("*.tmp")), [])
         self.assay("export", "csv", "-o", self.root / "no" / "folder.csv", expect=2)
+        (self.root / "taken" / "by").mkdir(parents=True)
+        said = self.assay("export", "csv", "-c", "kv_cache", "-o", self.root / "taken", expect=2)
+        self.assertIn(f"cannot replace {self.root / 'taken'}", said)
+        self.assertEqual(list(self.root.glob("*.tmp")), [])
 
 
 class Harbor(OnTheShippedBoard):

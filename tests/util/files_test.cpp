@@ -48,6 +48,33 @@ TEST_F(FilesTest, ContentsComeBackByteForByte) {
   EXPECT_EQ(read_file(folder_ / "a"), "");
 }
 
+TEST_F(FilesTest, WhatCannotBeReadIsNeverTakenForEmpty) {
+  EXPECT_THAT(message_of([&] { read_file(folder_); }),
+              HasSubstr("cannot read " + folder_.string() + ": Is a directory"));
+  EXPECT_THAT(message_of([&] { read_file(folder_ / "missing"); }), HasSubstr("No such file"));
+}
+
+TEST_F(FilesTest, FilesOfUnknownSizeAreReadToTheirEnd) {
+  EXPECT_THAT(read_file("/proc/self/status"), HasSubstr("Pid:"));
+}
+
+TEST_F(FilesTest, ASecretIsNobodyElsesFromTheBeginning) {
+  write_file_atomically(folder_ / "a", "secret", 0600);
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(), fs::perms(0600));
+}
+
+TEST_F(FilesTest, ATemporaryFileTakesThePlaceOfAnother) {
+  write_file_atomically(folder_ / "a", "old");
+  std::ofstream(folder_ / "b") << "new";
+  replace_file(folder_ / "a", folder_ / "b");
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_FALSE(fs::exists(folder_ / "b"));
+  std::ofstream(folder_ / "b") << "again";
+  fs::create_directories(folder_ / "c" / "d");
+  EXPECT_THAT(message_of([&] { replace_file(folder_ / "c", folder_ / "b"); }),
+              HasSubstr("cannot replace"));
+}
+
 TEST_F(FilesTest, AnErrorOfTheSystemIsOneSentence) {
   EXPECT_EQ(message_of([] {
               errno = ENOENT;
