@@ -3,8 +3,17 @@
 # go to `assay run`; see build/assay run --help. With --results the rankings are those of that folder.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-"$root/scripts/setup.sh" assay
-"$root/build/assay" --root "$root" run "$@"
+# With what the program says of itself, `cmake --install build` has all that it needs.
+"$root/scripts/setup.sh" assay assay_described
+for argument in "$@"; do
+  case $argument in
+    -h | --help) exec "$root/build/assay" --root "$root" run --help ;;
+  esac
+done
+status=0
+"$root/build/assay" --root "$root" run "$@" || status=$?
+# What could be measured is stored even if something could not.
+[ "$status" -eq 0 ] || [ "$status" -eq 2 ] || exit "$status"
 results=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -14,3 +23,4 @@ while [ $# -gt 0 ]; do
   shift
 done
 "$root/build/assay" --root "$root" report "${results[@]}"
+exit "$status"

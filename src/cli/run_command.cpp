@@ -393,10 +393,22 @@ int measure(const Context& context, RunCommand& c, store::ResultStore& store,
     entries = run_cells(harness, runners, specs, submissions, c.jobs, store, progress);
     for (const RunnerAt& at : runners) account.add(at.runner->account());
   }
-  store.finish();
+  const auto faults = std::ranges::count_if(
+      entries, [](const BoardEntry& e) { return e.score.verdict == Verdict::harness_error; });
+  // Whoever merges shards tells of their faults; another try is for the whole array.
+  const bool finished = faults == 0 || !c.shard.empty();
+  if (finished) {
+    store.finish();
+  } else {
+    store.write_board();
+  }
   tell_account(account, steady_seconds() - start);
   print_summary(c, store, entries, specs);
-  return kDone;
+  if (finished) return kDone;
+  tell(fmt::format("{} could not be measured, through no fault of the answer (JE); {}\n",
+                   counted(static_cast<std::size_t>(faults), "submission"),
+                   what_is_kept(context, c, store, submissions_of_run)));
+  return kUsageOrHarnessError;
 }
 
 int execute(const Context& context, RunCommand c) {
@@ -470,14 +482,15 @@ Examples:
   command->add_option("--results", c->results,
                       "folder of the board and runs (default: WORK/results)");
   command
-      ->add_option(
-          "--jobs,-j", c->jobs,
-          "threads for builds and correctness (default: one a core); timing is always alone")
+      ->add_option("--jobs,-j", c->jobs,
+                   "threads for builds and correctness (default: one a core); timing runs alone,\n"
+                   "or with real GPUs one at a time on each")
       ->check(CLI::Range(1, CpuSet::kMost));
   command->add_option("--seed", c->seed, "seed of the hidden inputs (default: random, recorded)");
   command->add_flag("--quick", c->quick, "a smoke run: few cases, few repetitions");
   command->add_flag("--stale", c->stale,
-                    "only what is on the board and not of today; done when there is none");
+                    "measure again only the rows that are stale or of an older spec;\n"
+                    "if there are none, exit with 0");
   auto* shard = command
                     ->add_option("--shard", c->shard,
                                  "I/N: the I-th of N parts, which N machines measure (see below)")

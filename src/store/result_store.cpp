@@ -136,10 +136,14 @@ Arrival ResultStore::place(const Evidence& evidence) {
   return what;
 }
 
-void ResultStore::finish() {
+void ResultStore::write_board() {
   const FolderLock lock(folder_, kLockPatience, writers_);
   board_.refresh();
   board_.write();
+}
+
+void ResultStore::finish() {
+  write_board();
   log_->finish();
 }
 

@@ -49,6 +49,8 @@ class ResultStore {
   // measured it.
   bool adopt(const CellKey&);
   Arrival add(const BoardEntry&);
+  // The board as it is so far.
+  void write_board();
   void finish();
 
   bool is_running() const { return log_.has_value(); }

@@ -491,7 +491,7 @@ class Together(CopiedRoot):
         self.submit("aaron", PLAIN + "// aaron\n")
         self.submit("alice", PLAIN)
         self.submit("bob", PLAIN + "// bob\n")
-        self.run_all(root=self.root)
+        self.run_all(root=self.root, expect=2)
         for model in ("aaron", "alice", "bob"):  # once timed alone, once together
             self.assertEqual(self.entry(model)["score"]["verdict"], "JE")
             self.assertIn("the par implementation failed", self.entry(model)["cell"]["build"]["log"])
@@ -653,10 +653,17 @@ class Storage(Case):
             (cache / "filler.tmp").write_bytes(b"x" * (self.free_bytes(cache) - (1 << 20)))
             table = ",".join(map(str, range(200000)))
             self.submit("bob", PLAIN + f'extern "C" const int table[] = {{{table}}};\n')
-            self.run_all("--cache", cache)
+            said = self.run_all("--cache", cache, expect=2)
+            self.assertIn("1 submission could not be measured", said)
+            self.assertIn("run --resume", said)
             self.assertEqual(self.entry("bob")["score"]["verdict"], "JE")
             self.assertIn(str(cache), self.show("bob"))
             self.assertEqual(self.entry("alice")["score"]["verdict"], "OK")
+            measured = self.entry("alice")["cell"]["finished_at"]
+            (cache / "filler.tmp").unlink()
+            self.assay("run", "--resume", "--submissions", self.submissions, "--results", self.results, "--cache", cache)
+            self.assertEqual(self.entry("bob")["score"]["verdict"], "OK")
+            self.assertEqual(self.entry("alice")["cell"]["finished_at"], measured, "what was measured is not again")
             (cache / "filler2.tmp").write_bytes(b"x" * self.free_bytes(cache))
             self.run_all("--cache", cache)  # with no room left, the work is done elsewhere
             self.assertEqual(self.entry("bob")["score"]["verdict"], "OK")
