@@ -87,11 +87,15 @@ class Client:
         except urllib.error.HTTPError as e:
             with e:
                 retry = e.headers.get("Retry-After")
+                # A proxy that answers in the server's place has forms of its own; its Retry-After may be a date.
+                said = None
                 try:
-                    error = json.loads(e.read())["error"]
+                    said = json.loads(e.read())["error"]
+                    code, message = said["code"], said["message"]
                 except (ValueError, KeyError, TypeError):
-                    error = {"code": "no_json", "message": e.reason}
-            raise AssayError(e.code, error["code"], error["message"], float(retry) if retry else None) from None
+                    code, message = "no_json", said if isinstance(said, str) else e.reason
+            again = float(retry) if retry and retry.isascii() and retry.isdigit() else None
+            raise AssayError(e.code, code, message, again) from None
 
     def _post(self, path: str, body: Any) -> Any:
         """Comes again as long as there is no room."""
@@ -170,7 +174,7 @@ def main() -> int:
     settings = {"stages": options.stages.split(",") if options.stages else None, "quick": options.quick, "client": "example"}
     requests = []
     for path in options.answers:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         code = path.suffix in (".cpp", ".cu")
         answer = {"files": {f"submission{path.suffix}": text}} if code else {"chat": text}
         requests.append(request(options.challenge, **answer, **settings))

@@ -114,7 +114,7 @@ HttpAnswer Api::answer(const HttpRequest& request) {
     answer = refusal(e.status, e.code, e.what());
     if (e.retry_after_s > 0) answer.headers["Retry-After"] = std::to_string(e.retry_after_s);
   } catch (const std::bad_alloc&) {
-    answer = refusal(503, "fault", "out of memory");
+    answer = refusal(500, "fault", "out of memory");
   } catch (const std::exception& e) {
     answer = refusal(500, "fault", printable(e.what(), 3));
   }

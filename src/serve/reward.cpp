@@ -39,11 +39,11 @@ Json dimension_shares(const Json& grade) {
 
 Json reward_of(const Json& grade) {
   const bool compiled = grade.at("compiled");
-  const Counted cases = required_cases(grade);
-  const double correctness = cases.of == 0 ? 0 : static_cast<double>(cases.passed) / cases.of;
+  Counted cases = required_cases(grade);
   // Capped: some case failed that the counts leave out, such as a timed one with wrong outputs.
-  const bool right =
-      compiled && cases.of > 0 && cases.passed == cases.of && !grade.at("capped").get<bool>();
+  if (cases.passed == cases.of && grade.at("capped").get<bool>()) ++cases.of;
+  const double correctness = cases.of == 0 ? 0 : static_cast<double>(cases.passed) / cases.of;
+  const bool right = compiled && cases.of > 0 && cases.passed == cases.of;
   const Json shares = dimension_shares(grade);
   const double speed = shares.contains("performance") && shares["performance"].is_number()
                            ? shares["performance"].get<double>()

@@ -18,12 +18,13 @@
 #include "util/stop.h"
 #include "util/text.h"
 #include "util/thread_stop.h"
+#include "util/transient_fault.h"
 
 namespace assay::serve {
 namespace {
 
 // How soon a waiting thread notices a request to stop.
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kLook{100}, kUntilRoom{1000};
 
 std::string new_id() {
   std::array<unsigned char, 16> bytes{};
@@ -177,7 +178,12 @@ bool Service::answer_from_cache(Task& task, const std::string& key) {
     if (const auto found = results_.find(key); found != results_.end()) earlier = found->second;
   }
   std::optional<Task> known;
-  if (!earlier.empty()) known = store_.load(earlier);
+  try {
+    if (!earlier.empty()) known = store_.load(earlier);
+  } catch (const Error&) {  // a damaged file is no answer: this one is graded
+    const std::lock_guard lock(mutex_);
+    results_.erase(key);
+  }
   if (!known || known->result.is_null()) return false;
   task.result = std::move(known->result);
   task.cached = true;
@@ -281,9 +287,11 @@ void Service::end(Task task, TaskStatus status, const std::string& why) {
   try {
     store_.save(task);
   } catch (const std::exception& fault) {  // such as a full disk, which must affect no other task
-    task.status = TaskStatus::failed;
-    task.why = fmt::format("graded, but the result could not be kept: {}", fault.what());
-    task.key.clear();
+    if (status == TaskStatus::done) {
+      task.status = TaskStatus::failed;
+      task.why = fmt::format("graded, but the result could not be kept: {}", fault.what());
+      task.key.clear();
+    }
   }
   task.result = nullptr;
   {
@@ -322,15 +330,16 @@ void Service::work() {
       Entry& entry = tasks_.at(id);
       entry.task.status = TaskStatus::running;
       ++running_;
-      metrics_.waited(steady_seconds() - entry.arrived);
     }
-    grade_one(id);
-    const std::lock_guard lock(mutex_);
+    const bool had_room = grade_one(id);
+    std::unique_lock lock(mutex_);
     --running_;
+    if (!had_room) work_.wait_for(lock, kUntilRoom, [&] { return stopping_.load(); });
   }
 }
 
-void Service::grade_one(const std::string& id) {
+// False if there is no room to note that it runs: then it waits again.
+bool Service::grade_one(const std::string& id) {
   Task task;
   std::shared_ptr<std::atomic<bool>> cancelled;
   {
@@ -339,23 +348,44 @@ void Service::grade_one(const std::string& id) {
     cancelled = tasks_.at(id).cancelled;
   }
   try {
-    // The same answer may have been graded since this one arrived.
-    if (answer_from_cache(task, task.key)) return end(task, TaskStatus::done);
     if (std::optional<Task> stored = store_.load(id)) task.request = std::move(stored->request);
-    run(task, cancelled);
+    if (!note_start(task)) return false;
+    // The same answer may have been graded since this one arrived.
+    if (answer_from_cache(task, task.key)) {
+      end(task, TaskStatus::done);
+    } else {
+      run(task, cancelled);
+    }
   } catch (const Stopped&) {
-    if (stopping_ || stop_signal() != 0) return put_back(task);
-    if (*cancelled) return end(task, TaskStatus::cancelled);
-    end(task, TaskStatus::expired, "its deadline passed while it was graded");
+    if (*cancelled) {
+      end(task, TaskStatus::cancelled);
+    } else if (stopping_ || stop_signal() != 0) {
+      put_back(task);
+    } else {
+      end(task, TaskStatus::expired, "its deadline passed while it was graded");
+    }
   } catch (const std::exception& fault) {
     end(task, TaskStatus::failed, printable(fault.what(), 3));
   }
+  return true;
+}
+
+// A full disk would fail every task that waits, one after another: they wait until it has room.
+bool Service::note_start(const Task& task) {
+  try {
+    store_.save(task);
+  } catch (const TransientFault&) {
+    put_back(task);
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  metrics_.waited(steady_seconds() - tasks_.at(task.id).arrived);
+  return true;
 }
 
 void Service::run(Task& task, const std::shared_ptr<std::atomic<bool>>& cancelled) {
   const ThreadStop stop([&] { return stopping_ || cancelled->load() || is_past(task.deadline); });
   check_stop();
-  store_.save(task);
   const GradeRequest request = read_request(task.request, specs_);
   const double begun = steady_seconds();
   Json result = grade_(request, [&](check::Stage stage) {

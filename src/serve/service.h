@@ -91,10 +91,11 @@ class Service {
   int retry_after() const;
   bool answer_from_cache(Task&, const std::string& key);
   void work();
-  void grade_one(const std::string& id);
+  bool grade_one(const std::string& id);
   void run(Task&, const std::shared_ptr<std::atomic<bool>>& cancelled);
   // Saves how it ended, then notifies everyone.
   void end(Task, TaskStatus, const std::string& why = "");
+  bool note_start(const Task&);
   void put_back(Task);
   void remember(const Task&);
   void expire_waiting();

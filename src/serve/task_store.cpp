@@ -51,9 +51,14 @@ void TaskStore::save(const Task& task) {
 }
 
 std::optional<Task> TaskStore::load(const std::string& id) const {
-  std::error_code ec;
-  if (!is_task_id(id) || !fs::exists(file_of(id), ec)) return std::nullopt;
-  return read_task(file_of(id));
+  if (!is_task_id(id)) return std::nullopt;
+  try {
+    return read_task(file_of(id));
+  } catch (const Error&) {
+    std::error_code ec;
+    if (!fs::exists(file_of(id), ec) && !ec) return std::nullopt;  // never was, or just removed
+    throw;
+  }
 }
 
 void TaskStore::remove(const std::string& id) {

@@ -52,6 +52,11 @@ bool TimingGate::may_time(const Timing& timing) const {
   return !timing_ && together_ == 0 && !others_first && *timings_.begin() == timing;
 }
 
+std::size_t TimingGate::waiting() {
+  const std::lock_guard lock(mutex_);
+  return held_back_.size() + timings_.size();
+}
+
 std::shared_ptr<void> TimingGate::beside_others() {
   std::unique_lock lock(mutex_);
   const std::uint64_t arrival = ++arrivals_;

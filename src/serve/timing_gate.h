@@ -23,6 +23,9 @@ class TimingGate {
   std::shared_ptr<void> beside_others();
   std::shared_ptr<void> alone(int priority);
 
+  // How many threads wait for their turn.
+  std::size_t waiting();
+
  private:
   using Timing = std::pair<int, std::uint64_t>;  // negative priority, arrival
 

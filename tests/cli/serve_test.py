@@ -3,6 +3,7 @@
 Usage: serve_test.py ASSAY ROOT [unittest arguments]. Uses only the standard library.
 """
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.parse
@@ -284,6 +286,32 @@ class Tasks(Case):
         self.assertEqual((task["status"], task["reward"]), ("failed", None))
         self.assertIn("nvcc", task["why"])
 
+    def test_a_full_disk_lets_what_waits_wait(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        state = self.folder / "state"
+        state.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", state]).returncode != 0:
+            self.skipTest("mount is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", state])
+        server = self.server("--jobs", 1)
+        running = server.ask("POST", "/v1/grade", self.quick(HANGING))[1]["id"]
+        server.until_running(running)
+        waiting = [server.ask("POST", "/v1/grade", self.quick(NOT_COMPILING, seed=n))[1]["id"] for n in (1, 2)]
+        filler = state / "filler"
+        with open(filler, "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                file.write(bytes(1 << 16))
+        server.ask("DELETE", f"/v1/tasks/{running}")
+        self.assertEqual(server.ended(running)["status"], "cancelled")
+        time.sleep(1.5)  # longer than one try
+        for id in waiting:
+            self.assertIn(server.ask("GET", f"/v1/tasks/{id}")[1]["status"], ("queued", "running"))
+        filler.unlink()
+        for id in waiting:
+            self.assertEqual(server.ended(id)["result"]["verdict"], "CE")
+        server.stop()
+
     def test_one_server_a_folder(self):
         self.server()
         self.assertIn("another assay serve has", self.refused_start("--state", self.folder / "state", "--port", "0"))
@@ -388,13 +416,41 @@ class PythonClient(Case):
         server.client.cancel(task.id)
         self.assertEqual(server.client.wait(task.id).status, "cancelled")
 
+    def test_errors_of_a_proxy_have_other_forms(self):
+        said = {"/text": (b'{"error": "text"}', "2"), "/list": (b"[1]", "Wed, 21 Oct 2099 07:28:00 GMT"),
+                "/parts": (b'{"error": {}}', "soon"), "/html": (b"<p>\xff</p>", None)}
+
+        class Proxy(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body, again = said[self.path]
+                self.send_response(503, "busy")
+                self.send_header("Content-Length", str(len(body)))
+                if again is not None:
+                    self.send_header("Retry-After", again)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            client = assay_client.Client(f"http://127.0.0.1:{proxy.server_port}")
+            for path, message, again in (("/text", "text", 2.0), ("/list", "busy", None), ("/parts", "busy", None),
+                                         ("/html", "busy", None)):
+                with self.subTest(path), self.assertRaises(assay_client.AssayError) as refused:
+                    client.call("GET", path)
+                e = refused.exception
+                self.assertEqual((e.status, e.code, e.message, e.retry_after), (503, "no_json", message, again))
+            proxy.shutdown()
+
     def test_the_example(self):
         server = self.server()
         (self.folder / "broken.cpp").write_text(NOT_COMPILING)
-        (self.folder / "none.md").write_text("no\n")
+        (self.folder / "none.md").write_text("caf\u00e9\n", encoding="utf-8")
         done = subprocess.run([sys.executable, ROOT / "clients" / "python" / "assay_client.py", server.client.url, SOFTMAX,
                                "broken.cpp", "none.md", "--stages", "build"], capture_output=True, text=True, cwd=self.folder,
-                              timeout=PATIENCE)
+                              env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}, timeout=PATIENCE)
         self.assertEqual(done.stdout.split(), ["0.000", "broken.cpp", "0.000", "none.md"], done.stderr)
 
 

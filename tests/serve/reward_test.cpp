@@ -37,7 +37,8 @@ TEST(Reward, OneThatIsWrongAtATimedSizeIsNotRight) {
   Json grade = with_cases(4, 4);
   grade["capped"] = true;
   EXPECT_EQ(reward_of(grade)["right"], false);
-  EXPECT_DOUBLE_EQ(reward_of(grade)["shaped"], 0.7);
+  EXPECT_DOUBLE_EQ(reward_of(grade)["correctness"], 0.8) << "as if one more case had failed";
+  EXPECT_DOUBLE_EQ(reward_of(grade)["shaped"], 0.1 + 0.6 * 0.8);
 }
 
 TEST(Reward, CasesThatWereNotRunDidNotPass) {

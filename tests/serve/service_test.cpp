@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "serve/api_error.h"
 #include "serve/service_fixture.h"
 
@@ -240,6 +243,29 @@ TEST_F(ServiceTest, WhatAnotherVersionAcceptedIsNotSharedAsItsOwn) {
   RunningService after(folder_.path, {.grader = "new"});
   EXPECT_EQ(after.ended(waiting)["status"], "done");
   EXPECT_EQ(after.ended(after.submit(request_for("int x;")))["cached"], true);
+}
+
+TEST_F(ServiceTest, WhatWasCancelledIsNotGradedAfterARestart) {
+  std::string id;
+  {
+    RunningService before(folder_.path);
+    before.grade.hold();
+    id = before.submit(request_for("int x;"));
+    before.grade.wait_for_begun(1);
+    before.service.cancel(id);
+    before.service.stop();
+  }
+  RunningService after(folder_.path);
+  EXPECT_EQ(after.service.wait(id, 0)["status"], "cancelled");
+}
+
+TEST_F(ServiceTest, ADamagedResultIsGradedAgain) {
+  RunningService running(folder_.path);
+  const std::string id = running.submit(request_for("int x;"));
+  running.ended(id);
+  std::ofstream(folder_.path / "tasks" / (id + ".json")) << "{";
+  EXPECT_EQ(running.ended(running.submit(request_for("int x;")))["cached"], false);
+  EXPECT_EQ(running.ended(running.submit(request_for("int x;")))["cached"], true);
 }
 
 // A folder in the place of the task's file keeps it from being replaced, as a full disk would.

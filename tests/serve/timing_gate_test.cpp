@@ -14,11 +14,12 @@
 namespace assay::serve {
 namespace {
 
-// Long enough that a thread that may pass has passed; a thread that may not never does.
-constexpr std::chrono::milliseconds kAWhile{30};
-
 void until(const std::atomic<int>& count, int value) {
   while (count < value) std::this_thread::yield();
+}
+
+void until_waiting(TimingGate& gate, std::size_t threads) {
+  while (gate.waiting() < threads) std::this_thread::yield();
 }
 
 // The names of what passed, in order.
@@ -79,12 +80,12 @@ TEST(TimingGate, AWaitingTimingHoldsBackWhatHasNotBegun) {
     const auto held = gate.alone(0);
     log.add("timing");
   });
-  std::this_thread::sleep_for(kAWhile);
+  until_waiting(gate, 1);
   std::jthread late([&] {
     const auto held = gate.beside_others();
     log.add("check");
   });
-  std::this_thread::sleep_for(kAWhile);
+  until_waiting(gate, 2);
   EXPECT_EQ(log.text(), "");
   checking.reset();
   timing.join();
@@ -100,12 +101,12 @@ TEST(TimingGate, ChecksHeldBackGoBeforeTheNextTiming) {
     const auto held = gate.beside_others();
     log.add("check");
   });
-  std::this_thread::sleep_for(kAWhile);
+  until_waiting(gate, 1);
   std::jthread second([&] {
     const auto held = gate.alone(9);
     log.add("timing");
   });
-  std::this_thread::sleep_for(kAWhile);
+  until_waiting(gate, 2);
   first.reset();
   check.join();
   second.join();
@@ -123,7 +124,7 @@ TEST(TimingGate, TimingsComeByPriorityThenInOrder) {
       const auto held = gate.alone(each.second);
       log.add(each.first);
     });
-    std::this_thread::sleep_for(kAWhile);
+    until_waiting(gate, waiting.size());
   }
   first.reset();
   waiting.clear();
