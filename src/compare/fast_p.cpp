@@ -46,13 +46,6 @@ const char* to_string(Reference reference) {
   return "?";
 }
 
-std::optional<Reference> reference_from(const std::string& text) {
-  for (const auto& [known, name] : kReferences) {
-    if (text == name) return known;
-  }
-  return {};
-}
-
 std::optional<Estimate> speed_against(const BoardRow& row, Reference reference) {
   const auto& speeds = row.score.speeds;
   if (speeds.empty() || !knows(row, reference)) return {};

@@ -15,7 +15,6 @@ namespace assay::compare {
 // which nothing beats. On the simulated GPU all of them are modelled.
 enum class Reference : std::uint8_t { par, naive, floor };
 const char* to_string(Reference);
-std::optional<Reference> reference_from(const std::string&);
 
 // The geometric mean over a submission's timed cases of its speed relative to the reference. Absent
 // if no case was timed, or if the row lacks the reference: on the simulated GPU a challenge without

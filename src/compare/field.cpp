@@ -151,11 +151,13 @@ std::vector<Device> devices_of(const Scoreboard& board) {
 }
 
 bool attempt_before(const std::string& a, const std::string& b) {
-  const auto is_number = [](const std::string& s) {
-    return !s.empty() &&
-           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+  // The only one of its kind, then numbers, then other names.
+  const auto kind = [](const std::string& s) {
+    const bool number = std::ranges::all_of(s, [](char c) { return c >= '0' && c <= '9'; });
+    return s.empty() ? 0 : number ? 1 : 2;
   };
-  if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+  if (kind(a) != kind(b)) return kind(a) < kind(b);
+  if (kind(a) == 1 && a.size() != b.size()) return a.size() < b.size();
   return a < b;
 }
 

@@ -10,6 +10,7 @@
 #include "compare/bootstrap.h"
 #include "compare/fast_p.h"
 #include "grade/currency.h"
+#include "grade/gpu.h"
 #include "grade/grade.h"
 #include "records/lookup.h"
 #include "records/scoreboard.h"
@@ -179,10 +180,8 @@ std::optional<Moved> moved_by(const CellResult& cell) {
     if (r.group != CaseGroup::timed) continue;
     const auto work = simulated_work(r.metrics);
     if (!work || r.verdict != Verdict::ok) return {};
-    const sim::Counters& c = work->counters;
-    moved.bytes += 32.0 * static_cast<double>(c.global_load_sectors + c.global_store_sectors +
-                                              2 * c.atomic_sectors + c.local_sectors);
-    moved.launches += static_cast<double>(c.launches);
+    moved.bytes += bytes_moved(work->counters);
+    moved.launches += static_cast<double>(work->counters.launches);
     any = true;
   }
   if (!any) return {};

@@ -27,6 +27,16 @@ double mean_pass(const std::vector<Count>& counts, std::size_t k) {
 std::optional<Interval> drawn_interval(const std::vector<Count>& counts, std::size_t k,
                                        double value) {
   if (std::ranges::none_of(counts, [&](const Count& c) { return c.n > k; })) return {};
+  // Draws from attempts that all ended alike are all alike, and know nothing of chance.
+  if (value == 0 || value == 1) {
+    double attempts = 0;
+    for (const Count& c : counts) attempts += static_cast<double>(c.n);
+    const auto at_least_once = [&](double p) {
+      return 1 - std::pow(1 - p, static_cast<double>(k));
+    };
+    const Interval one = wilson(value * attempts, attempts);
+    return Interval{at_least_once(one.low), at_least_once(one.high)};
+  }
   std::uint64_t seed = k;
   for (const Count& c : counts) seed = mix64(mix64(seed ^ c.n) ^ c.c);
   Random random(seed);

@@ -321,8 +321,10 @@ std::optional<double> average_value(const std::string& text) {
   return number_from_text(text);
 }
 
-Published parse_published(const std::string& text, const std::string& file,
+Published parse_published(const std::string& given, const std::string& file,
                           const std::string& source) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // spreadsheets begin UTF-8 with it
+  const std::string text = given.substr(given.starts_with(kMark) ? kMark.size() : 0);
   return reading(file, [&] {
     const std::size_t start = text.find_first_not_of(" \t\r\n");
     const bool is_json = start != std::string::npos && text[start] == '{';

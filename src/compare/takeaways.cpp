@@ -145,7 +145,8 @@ void challenges_apart(const Field& field, By by, std::vector<Takeaway>& out) {
 
 void traps_apart(const std::vector<TrapFigure>& traps, std::vector<Takeaway>& out) {
   for (const TrapFigure& t : traps) {
-    if (out.size() >= kOfAKind || t.use() != TrapFigure::Use::separates || t.models < 3) return;
+    if (out.size() >= kOfAKind || t.use() != TrapFigure::Use::separates) return;
+    if (t.models < 3) continue;
     out.push_back({Kind::trap,
                    fmt::format("The trap {} of {} ({}) catches {} of {} answers and tells {:.0f} % "
                                "of the pairs of {} models apart; it caught {}.",

@@ -127,15 +127,18 @@ const char* ModelledTime::bound() const {
 
 double Gpu::fastest_flops() const { return std::max(fp32_flops, matrix_flops); }
 
+double bytes_moved(const sim::Counters& c) {
+  return kSectorBytes * static_cast<double>(c.global_load_sectors + c.global_store_sectors +
+                                            c.local_sectors + 2 * c.atomic_sectors);
+}
+
 ModelledTime modelled_time(const SimulatedWork& work, const Gpu& g) {
   const sim::Counters& c = work.counters;
   const auto number = [](std::uint64_t n) { return static_cast<double>(n); };
   ModelledTime t;
   t.launches = g.launch_s * number(c.launches + work.transfers);
   t.copies = number(work.to_device_bytes + work.to_host_bytes) / g.host_bytes_per_s;
-  const double sectors = number(c.global_load_sectors) + number(c.global_store_sectors) +
-                         number(c.local_sectors) + 2 * number(c.atomic_sectors);
-  t.memory = (kSectorBytes * sectors + number(work.within_bytes)) / g.memory_bytes_per_s;
+  t.memory = (bytes_moved(c) + number(work.within_bytes)) / g.memory_bytes_per_s;
   t.atomics = number(c.atomic_hot_passes) / g.clock_hz;
   const auto unit = [&](Unit u) {
     return std::max(number(c.critical[u]), number(c.total[u]) / g.multiprocessors) / g.rate_of(u);

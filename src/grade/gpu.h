@@ -76,6 +76,10 @@ struct ModelledTime {
 
 ModelledTime modelled_time(const SimulatedWork&, const Gpu&);
 
+// Bytes that kernels move between the multiprocessors and memory: whole sectors, those of atomics
+// twice.
+double bytes_moved(const sim::Counters&);
+
 // Seconds that no implementation can beat by this model.
 double floor_time(const LeastWork&, const Gpu&);
 

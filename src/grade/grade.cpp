@@ -16,8 +16,7 @@ namespace {
 
 using grading::CaseTable;
 
-// An unsupported completeness or resource case only costs its points; elsewhere, being unsupported
-// is a failure.
+// An unsupported completeness or resource case is not a failure; elsewhere, being unsupported is.
 bool counts(const CaseResult& r) { return r.verdict == Verdict::harness_error || is_failure(r); }
 
 bool any_case(const CellResult& cell, Verdict v) {

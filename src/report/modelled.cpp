@@ -35,18 +35,12 @@ std::string time_text(const std::optional<SimulatedWork>& work, const Gpu& g) {
 
 std::string megabytes(double bytes) { return fmt::format("{:.2f}", bytes * 1e-6); }
 
-double moved(const SimulatedWork& work) {
-  const sim::Counters& c = work.counters;
-  return 32.0 * static_cast<double>(c.global_load_sectors + c.global_store_sectors +
-                                    2 * c.atomic_sectors + c.local_sectors);
-}
-
 // "1.53 (1.22 times the least)"
 std::string traffic(const CaseResult& r, const SimulatedWork& work) {
   const auto least = least_work(r.metrics);
-  std::string text = megabytes(moved(work));
+  std::string text = megabytes(bytes_moved(work.counters));
   if (least && least->bytes > 0)
-    text += fmt::format(" ({:.2f}x least)", moved(work) / least->bytes);
+    text += fmt::format(" ({:.2f}x least)", bytes_moved(work.counters) / least->bytes);
   return text;
 }
 

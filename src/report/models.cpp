@@ -15,17 +15,31 @@
 namespace assay::report {
 namespace {
 
+// A sum of which some parts may be unknown.
+template <class Number>
+class KnownSum {
+ public:
+  void add(const std::optional<Number>& part) {
+    (part ? any_ : missing_) = true;
+    sum_ += part.value_or(0);
+  }
+  // "" if no part is known. Some parts must not pass for the whole.
+  template <class Text>
+  std::string text(Text text) const {
+    return any_ ? (missing_ ? "at least " : "") + text(sum_) : "";
+  }
+
+ private:
+  Number sum_ = 0;
+  bool any_ = false, missing_ = false;
+};
+
 // A summary of a model's cells on the board.
 struct Effort {
   std::size_t answers = 0, unanswered = 0;
-  std::optional<std::int64_t> tokens;
-  std::optional<double> seconds, cost_usd;
+  KnownSum<std::int64_t> tokens;
+  KnownSum<double> seconds, cost_usd;
 };
-
-template <class Number>
-void add_known(std::optional<Number>& sum, const std::optional<Number>& value) {
-  if (value) sum = sum.value_or(0) + *value;
-}
 
 std::map<std::string, Effort> efforts_of(const Scoreboard& board) {
   std::map<std::string, Effort> efforts;
@@ -42,10 +56,10 @@ std::map<std::string, Effort> efforts_of(const Scoreboard& board) {
       e.unanswered += row.score.verdict == Verdict::no_answer ? 1 : 0;
     }
     if (!attempts.insert(attempt).second) continue;
-    add_known(e.tokens, row.attempt.tokens_in);
-    add_known(e.tokens, row.attempt.tokens_out);
-    add_known(e.seconds, row.attempt.seconds);
-    add_known(e.cost_usd, row.attempt.cost_usd);
+    e.tokens.add(row.attempt.tokens_in);
+    e.tokens.add(row.attempt.tokens_out);
+    e.seconds.add(row.attempt.seconds);
+    e.cost_usd.add(row.attempt.cost_usd);
   }
   return efforts;
 }
@@ -74,9 +88,9 @@ std::vector<std::string> row_of_model(const std::string& model, const ModelInfo&
           markdown_text(about.date),
           e.unanswered == 0 ? std::to_string(e.answers)
                             : fmt::format("{} ({} without an answer)", e.answers, e.unanswered),
-          e.tokens ? std::to_string(*e.tokens) : "",
-          e.seconds ? hours(*e.seconds) : "",
-          e.cost_usd ? dollars(*e.cost_usd) : ""};
+          e.tokens.text([](std::int64_t n) { return std::to_string(n); }),
+          e.seconds.text(hours),
+          e.cost_usd.text(dollars)};
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdio.h>  // renameat2
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -34,11 +36,21 @@ namespace fs = std::filesystem;
 
 // --- the folder ------------------------------------------------------------------------------
 
-// The folder in which a site is built. Removed on destruction unless it was moved into place.
+// Where the folder really lies, whatever links lead there.
+fs::path place_of(const fs::path& out) {
+  fs::path place = fs::weakly_canonical(out);
+  return place.has_filename() ? place : place.parent_path();  // "site/"
+}
+
+// The folder in which a site is built, beside its place. Removed on destruction unless it was moved
+// there.
 class Workshop {
  public:
-  explicit Workshop(fs::path out) : out_(std::move(out)), path_(out_.string() + ".tmp") {
+  explicit Workshop(const fs::path& out)
+      : out_(place_of(out)),
+        path_(out_.parent_path() / fmt::format(".{}.assay-board.tmp", out_.filename().string())) {
     require_site_or_nothing();
+    require_exchange();
     create_folder(path_);
     lock_ = Fd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock_) fail_with_errno("open", path_);
@@ -63,8 +75,13 @@ class Workshop {
     }
     // Swaps the two names in one step; the old site is then the one to remove.
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, out_.c_str(), RENAME_EXCHANGE) == 0) return;
-    fs::remove_all(out_);
+    if (errno != EINVAL && errno != ENOSYS) fail_with_errno("replace", out_);
+    // A file system without that. At every moment one of the names has a whole site.
+    const fs::path old = path_.string() + ".old.tmp";
+    fs::remove_all(old);
+    fs::rename(out_, old);
     fs::rename(path_, out_);
+    fs::remove_all(old);
   }
 
  private:
@@ -79,6 +96,18 @@ class Workshop {
     throw Error(fmt::format(
         "{} was not written by `assay board`: move it away, or name another folder with --out",
         out_.string()));
+  }
+
+  // A mounted folder cannot be renamed.
+  void require_exchange() const {
+    struct stat here {};
+    struct stat above {};
+    if (::stat(out_.c_str(), &here) != 0 || ::stat(out_.parent_path().c_str(), &above) != 0) return;
+    if (here.st_dev == above.st_dev) return;
+    throw Error(
+        fmt::format("{} is a mounted folder, and the site takes its place in one step: name a "
+                    "folder in it with --out",
+                    out_.string()));
   }
 
   fs::path out_, path_;

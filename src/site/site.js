@@ -5,13 +5,16 @@
   const value = (cell, numeric) => {
     const text = cell ? (cell.innerText || "").trim() : "";
     if (!numeric) return text.toLowerCase();
-    const found = text.match(/-?\d+(\.\d+)?(e[-+]?\d+)?/);
-    return found ? Number(found[0]) : -Infinity;
+    const found = text.match(/-?(\d+(\.\d+)?(e[-+]?\d+)?|inf\b)/);
+    return found ? Number(found[0].replace("inf", "Infinity")) : NaN;
   };
   const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  // Rows without a value come last, in either direction.
+  const absent = (key) => key === "" || Number.isNaN(key);
   const order = (body, key, down) => {
     const rows = all(":scope > tr", body).map((row, at) => ({ row, at, key: key(row) }));
-    rows.sort((a, b) => compare(a.key, b.key) * (down ? -1 : 1) || a.at - b.at);
+    rows.sort((a, b) => absent(a.key) - absent(b.key) ||
+      compare(a.key, b.key) * (down ? -1 : 1) || a.at - b.at);
     body.append(...rows.map((r) => r.row));
   };
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "boards.h"
@@ -94,6 +95,12 @@ TEST(Field, AQuickAttemptDoesNotCountBesideAFullOne) {
   EXPECT_EQ(field.players[0].cells[0].count(), 1u);
   EXPECT_EQ(field.players[0].cells[0].best->key.attempt, "2");
   EXPECT_EQ(field.players[0].cells[1].count(), 1u);
+}
+
+TEST(Field, AttemptsAreOrderedWhateverTheirNames) {
+  std::vector<std::string> attempts{"2", "x", "1a", "10", ""};
+  std::ranges::sort(attempts, attempt_before);
+  EXPECT_EQ(attempts, (std::vector<std::string>{"", "2", "10", "1a", "x"}));
 }
 
 // Boards may be merged from untrusted sources.

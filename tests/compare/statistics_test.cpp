@@ -132,6 +132,11 @@ TEST(PassAtK, OfAModelIsTheMeanOverChallenges) {
   EXPECT_EQ(thrice->value, 1);
   EXPECT_FALSE(thrice->interval.has_value());  // nothing to resample
   EXPECT_FALSE(pass_rate(field.players[0], goal_from("correct"), 4).has_value());
+  // A verdict that none of them has. That could be by chance.
+  const auto never = pass_rate(field.players[0], goal_from("RE"), 2);
+  EXPECT_EQ(never->value, 0);
+  const double once_high = wilson(0, 3).high;
+  EXPECT_NEAR(never->interval->high, 1 - (1 - once_high) * (1 - once_high), 1e-12);
   EXPECT_EQ(solved_challenges(field.players[0], goal_from("correct")), 2u);
 }
 

@@ -99,6 +99,7 @@ class Site : public ::testing::Test {
   fs::path results() const { return folder_.path / "results"; }
   fs::path submissions() const { return folder_.path / "submissions"; }
   fs::path out() const { return folder_.path / "site"; }
+  fs::path workshop() const { return folder_.path / ".site.assay-board.tmp"; }
 
   SiteReport write(std::size_t jobs = 2) {
     board_ = store::read_board(results());
@@ -334,16 +335,35 @@ TEST_F(Site, AFolderThatHoldsAnythingElseIsLeftAlone) {
   write_file_atomically(out() / "thesis.txt", "x");
   EXPECT_THAT(testing::error_of([&] { write(); }), HasSubstr("was not written by `assay board`"));
   EXPECT_EQ(pages_of(out()), (Pages{{"thesis.txt", "x"}}));
-  EXPECT_FALSE(fs::exists(out().string() + ".tmp"));
+  EXPECT_FALSE(fs::exists(workshop()));
+}
+
+TEST_F(Site, FoldersBesideItAreLeftAlone) {
+  const fs::path beside = out().string() + ".tmp";
+  fs::create_directories(beside);
+  write_file_atomically(beside / "thesis.txt", "x");
+  write();
+  EXPECT_EQ(pages_of(beside), (Pages{{"thesis.txt", "x"}}));
+}
+
+TEST_F(Site, ALinkStaysOneAndItsTargetGetsTheSite) {
+  const Pages pages = written();
+  const fs::path target = out().string() + "-there";
+  fs::rename(out(), target);
+  write_file_atomically(target / "stale.html", "old");
+  fs::create_directory_symlink(target, out());
+  write();
+  EXPECT_TRUE(fs::is_symlink(out()));
+  EXPECT_EQ(pages_of(target), pages);
 }
 
 TEST_F(Site, AnOlderSiteIsReplacedWhole) {
   const Pages first = written();
   write_file_atomically(out() / "stale.html", "old");
-  fs::create_directories(out().string() + ".tmp");  // left by a kill
-  write_file_atomically(out().string() + ".tmp/half.html", "half");
+  fs::create_directories(workshop());  // left by a kill
+  write_file_atomically(workshop() / "half.html", "half");
   EXPECT_EQ(written(), first);
-  EXPECT_FALSE(fs::exists(out().string() + ".tmp"));
+  EXPECT_FALSE(fs::exists(workshop()));
 }
 
 TEST_F(Site, NoNameOfABoardIsAPath) {

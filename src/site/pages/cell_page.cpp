@@ -160,18 +160,18 @@ void add_failure(Html& html, const CellView& v, const CaseResult& r) {
 
 // A submission that does not load fails every case in the same way, so report it once.
 void add_failures(Html& html, const CellView& v) {
-  std::size_t failures = 0, unloadable = 0, shown = 0;
+  std::size_t failures = 0, unloadable = 0, shown = 0, run = 0;
   Html list;
   for (const CaseResult& r : v.evidence->cases) {
-    if (r.verdict == Verdict::ok || !was_run(r.verdict) || r.verdict == Verdict::unsupported)
-      continue;
+    if (was_run(r.verdict)) ++run;
+    if (!is_failure(r) && r.verdict != Verdict::harness_error) continue;
     ++failures;
     if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
     if (++shown <= kMostFailures) add_failure(list, v, r);
   }
   if (failures == 0) return;
   html.raw("<section><h2>")
-      .text(fmt::format("Failed cases: {} of {}", failures, v.evidence->cases.size()))
+      .text(fmt::format("Failed cases: {} of {}", failures, run))
       .raw("</h2>\n<ol class=failures>")
       .add(list)
       .raw("</ol>");

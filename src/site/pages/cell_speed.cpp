@@ -231,12 +231,6 @@ struct CounterColumn {
   std::function<std::string(const SimulatedWork&)> text;
 };
 
-double moved_bytes(const SimulatedWork& work) {
-  const sim::Counters& c = work.counters;
-  return 32.0 * static_cast<double>(c.global_load_sectors + c.global_store_sectors +
-                                    2 * c.atomic_sectors + c.local_sectors);
-}
-
 std::string megabytes(double bytes) { return fmt::format("{:.2f}", bytes * 1e-6); }
 
 }  // namespace
@@ -317,7 +311,7 @@ Html counters_section(const CellView& v) {
        [&](const SimulatedWork& w) {
          return std::string(g == nullptr ? "" : modelled_time(w, *g).bound());
        }},
-      {"MB moved", [](const SimulatedWork& w) { return megabytes(moved_bytes(w)); }},
+      {"MB moved", [](const SimulatedWork& w) { return megabytes(bytes_moved(w.counters)); }},
       {"warp instructions",
        [](const SimulatedWork& w) { return std::to_string(w.counters.instructions); }},
       {"lanes active",

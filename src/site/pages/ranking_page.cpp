@@ -113,6 +113,12 @@ std::string matrix_text(const compare::Cell& c, std::size_t figure) {
   return fmt::format("{} {}", letter(value), report::points(value));
 }
 
+// The colour of the letter that stands there.
+std::string matrix_class(const compare::Cell& c, std::size_t figure) {
+  if (c.is_stale() || c.count() == 0) return grade_class(c.best->score);
+  return grade_class(letter(c.figure(kFigures[figure]).value));
+}
+
 void add_matrix(Html& html, const Shown& s) {
   html.raw(
       "<h3>Every answer</h3><p class=note>Each leads to its page; of several attempts to the "
@@ -130,9 +136,11 @@ void add_matrix(Html& html, const Shown& s) {
         html.raw("<td class=none>-");
         continue;
       }
-      html.open("td", {{"class", grade_class(c.best->score)}})
-          .open("a", {{"href", link(s.path, cell_page(c.best->key))}});
-      by_figure(html, [&](std::size_t f) { return std::move(Html().text(matrix_text(c, f))); });
+      html.raw("<td>").open("a", {{"href", link(s.path, cell_page(c.best->key))}});
+      by_figure(html, [&](std::size_t f) {
+        return std::move(
+            Html().element("span", {{"class", matrix_class(c, f)}}, matrix_text(c, f)));
+      });
       html.close("a");
     }
     html.raw("\n");
@@ -201,13 +209,20 @@ void add_filters(Html& html, const SiteView& v, bool several_pages) {
   if (several_pages) html.raw("<p class=note>Filters are about the models of this page.</p>");
 }
 
+// On the device that has most, at least 1.
+std::size_t most_models(const SiteView& v) {
+  std::size_t most = 1;
+  for (const DeviceView& d : v.devices) most = std::max(most, d.shown().models.size());
+  return most;
+}
+
 void add_pages(Html& html, const SiteView& v, std::size_t page) {
   const std::size_t pages = ranking_pages(v);
   if (pages < 2) return;
   html.raw("<nav aria-label=Pages><ul class=attempts>");
   for (std::size_t i = 1; i <= pages; ++i) {
-    const std::string name =
-        fmt::format("{} to {}", (i - 1) * kModelsPerPage + 1, i * kModelsPerPage);
+    const std::string name = fmt::format("{} to {}", (i - 1) * kModelsPerPage + 1,
+                                         std::min(i * kModelsPerPage, most_models(v)));
     if (i == page) {
       html.raw("<li aria-current=page>").text(name);
     } else {
@@ -235,9 +250,7 @@ void add_contents(Html& html, const SiteView& v, const std::string& path) {
 }  // namespace
 
 std::size_t ranking_pages(const SiteView& v) {
-  std::size_t most = 1;
-  for (const DeviceView& d : v.devices) most = std::max(most, d.shown().models.size());
-  return (most + kModelsPerPage - 1) / kModelsPerPage;
+  return (most_models(v) + kModelsPerPage - 1) / kModelsPerPage;
 }
 
 std::string ranking_document(const SiteView& v, std::size_t page) {

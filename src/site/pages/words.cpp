@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -34,8 +36,10 @@ const char* device_note(Device device) {
   return "";
 }
 
-std::string grade_class(const Score& s) {
-  return s.letter.empty() ? "grade none" : std::string("grade g") + s.letter[0];
+std::string grade_class(const Score& s) { return grade_class(s.letter); }
+
+std::string grade_class(const std::string& letter) {
+  return letter.empty() ? "grade none" : std::string("grade g") + letter[0];
 }
 
 std::string verdict_class(Verdict v) {
@@ -63,7 +67,8 @@ double middle_of(std::span<const double> values) {
   if (values.empty()) return 0;
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
-  return sorted[(sorted.size() - 1) / 2];
+  const double low = sorted[(sorted.size() - 1) / 2], high = sorted[sorted.size() / 2];
+  return std::isfinite(high) ? std::midpoint(low, high) : low;
 }
 
 }  // namespace assay::site

@@ -12,7 +12,8 @@ namespace assay::site {
 const char* device_words(Device);  // "C++ on the CPU"
 const char* device_note(Device);   // explains its speeds in one sentence
 
-std::string grade_class(const Score&);       // "grade gA"
+std::string grade_class(const Score&);  // "grade gA"
+std::string grade_class(const std::string& letter);
 std::string verdict_class(Verdict);          // "v ok", "v bad", "v none"
 std::string correctness_text(const Score&);  // "41.2 of 50", "not run"
 int dimension_series(const std::string&);    // its colour, the same on all pages
