@@ -106,6 +106,8 @@ def calibration(found):
     lines += ["", "| challenge | tau | measured / modelled, geometric mean | lowest | highest |",
               "|---|--:|--:|--:|--:|"]
     for challenge, some in [*by_challenge.items(), ("all", pairs)]:
+        if not some:
+            continue
         ratios = [measured / modelled for modelled, measured in some]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         lines.append(f"| {challenge} | {kendall(some):.2f} | {mean:.2f} | {min(ratios):.2f} | "

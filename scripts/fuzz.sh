@@ -69,7 +69,10 @@ clang=$(command -v clang++ || command -v clang++-14 || true)
 if [ -z "$clang" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
   "$clang" -x c++ - -fsanitize=fuzzer,address,undefined -o /dev/null 2>/dev/null; then
   echo "clang++ with libFuzzer is missing; install it as root:" >&2
-  echo "  apt-get install clang libclang-rt-14-dev" >&2
+  # As scripts/setup.sh names it.
+  release=$({ dpkg-query -W -f '${Depends}\n' clang; apt-cache depends -i clang; } 2>/dev/null |
+    grep -om1 'clang-[0-9]\+' || true)
+  echo "  apt-get install clang libclang-rt${release#clang}-dev" >&2
   exit 2
 fi
 

@@ -11,17 +11,23 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(g++ cmake ninja-build pkg-config git python3
   libcli11-dev nlohmann-json3-dev libfmt-dev libeigen3-dev libseccomp-dev libssl-dev liblzma-dev libvalijson-dev
   libcurl4-openssl-dev libcpp-httplib-dev)
-test_packages=(libgtest-dev libgmock-dev dpkg-dev ccache pmccabe)
+test_packages=(libgtest-dev libgmock-dev dpkg-dev file ccache pmccabe)
 browser_programs=(chromium node npm)
 declare -A package_of=([chromium]=chromium [node]=nodejs [npm]=npm)
-check_packages=(clang clang-format clang-tidy libclang-rt-14-dev)
+check_packages=(clang clang-format clang-tidy)
 # Sources compiled together take half the time. Who changes them is better off with the preset dev.
 options=()
 [ -e build/CMakeCache.txt ] || options+=(-DCMAKE_UNITY_BUILD=ON)
 case "${1:-}" in
   --tests | --checks | --browser)
     packages+=("${test_packages[@]}")
-    [ "$1" != --checks ] || packages+=("${check_packages[@]}")
+    if [ "$1" = --checks ]; then
+      # The runtime of sanitizers is named by the distribution's release of clang: libclang-rt-14-dev. Where neither
+      # dpkg nor apt knows clang yet, libclang-rt-dev depends on it.
+      release=$({ dpkg-query -W -f '${Depends}\n' clang; apt-cache depends -i clang; } 2>/dev/null |
+        grep -om1 'clang-[0-9]\+' || true)
+      packages+=("${check_packages[@]}" "libclang-rt${release#clang}-dev")
+    fi
     browser=no
     if [ "$1" = --browser ]; then
       browser=yes
@@ -57,9 +63,10 @@ if [ "${#missing[@]}" -gt 0 ]; then
     exit 2
   fi
   echo "Installing: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
   "${root[@]}" apt-get update -qq
-  "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  # sudo would drop what is exported.
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "${options[@]}" >/dev/null

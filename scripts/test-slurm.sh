@@ -8,9 +8,9 @@
 # which the daemons run. They have a temporary folder and ports of their own; a cluster that runs on
 # this machine is left alone. Exit status: 0 passed, 1 failed, 77 skipped, which it explains.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-root=$PWD
-assay=$(realpath -m "${1:-build/assay}")
+root=$(cd "$(dirname "$0")/.." && pwd)
+assay=$(realpath -m "${1:-$root/build/assay}")
+cd "$root"
 
 skip() {
   echo "skipped: $1"
@@ -20,7 +20,7 @@ skip() {
 [ -x "$assay" ] || { echo "$assay is no program: build it, or name another" >&2; exit 1; }
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || skip "the daemons need root: run this as root, or where sudo asks nothing"
-  exec sudo -n --preserve-env=PATH "$0" "$assay"
+  exec sudo -n --preserve-env=PATH,ASSAY_INSTALL_SLURM "$root/scripts/test-slurm.sh" "$assay"
 fi
 installed=yes
 for program in slurmctld slurmd munged sbatch; do

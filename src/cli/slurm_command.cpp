@@ -304,7 +304,8 @@ void print_end(const SlurmCommand& c, const fs::path& results, const slurm::Arra
              store::board_path(results).string(), where_the_site_is(results, c.results));
 }
 
-[[noreturn]] void give_up(const slurm::ArrayFolder& folder, const slurm::Array& array,
+[[noreturn]] void give_up(const SlurmCommand& c, const fs::path& results,
+                          const slurm::ArrayFolder& folder, const slurm::Array& array,
                           const std::vector<std::size_t>& failed) {
   std::string text = fmt::format("{} failed too often:", counted(failed.size(), "shard"));
   for (const std::size_t shard : failed) {
@@ -316,9 +317,10 @@ void print_end(const SlurmCommand& c, const fs::path& results, const slurm::Arra
                     last->node.empty() ? "" : " on " + last->node, folder.log(last->task).string());
   }
   throw Error(fmt::format(
-      "{}\nNothing is lost: the same command tries them again. `assay merge {}/*/` takes in what "
+      "{}\nNothing is lost: the same command tries them again. `assay merge {}{}/*/` takes in what "
       "there is",
-      text, quoted(folder.shards().string())));
+      text, c.results.empty() ? "" : fmt::format("--results {} ", quoted(results.string())),
+      quoted(folder.shards().string())));
 }
 
 int dry_run(const Context& context, const SlurmCommand& c, const RunAsked& asked,
@@ -388,7 +390,7 @@ int run_array(const Context& context, SlurmCommand c) {
                      c.cancel_on_interrupt ? "" : "the jobs go on, and "));
     throw;
   }
-  if (!failed.empty()) give_up(*folder, array, failed);
+  if (!failed.empty()) give_up(c, results, *folder, array, failed);
   const Merged merged = merge_shards(c, asked, results, *folder, array);
   array.finished = true;
   folder->write(array);
@@ -434,14 +436,16 @@ Examples:
       ->check(CLI::Range(std::size_t{1}, kMost));
   command->add_option("--nodes", c->nodes, "tasks that may run at a time (default: all)")
       ->check(CLI::Range(std::size_t{1}, kMost));
-  command->add_option("--partition,-p", c->partition, "this and the next six as sbatch has them");
-  command->add_option("--time,-t", c->time, "limit for one shard");
-  command->add_option("--account,-A", c->account, "who pays");
-  command->add_option("--qos", c->qos, "quality of service");
+  command->add_option("--partition,-p", c->partition, "passed to sbatch unchanged");
+  command->add_option("--time,-t", c->time, "limit for one shard; passed to sbatch unchanged");
+  command->add_option("--account,-A", c->account, "who pays; passed to sbatch unchanged");
+  command->add_option("--qos", c->qos, "quality of service; passed to sbatch unchanged");
   command->add_option("--constraint", c->constraint,
-                      "features of nodes: one kind of processor makes speeds comparable");
-  command->add_option("--mem", c->memory, "memory on the node");
-  command->add_option("--cpus-per-task", c->cpus, "cores of a task, where nodes are shared");
+                      "features of nodes: one kind of processor makes speeds comparable;\n"
+                      "passed to sbatch unchanged");
+  command->add_option("--mem", c->memory, "memory on the node; passed to sbatch unchanged");
+  command->add_option("--cpus-per-task", c->cpus,
+                      "cores of a task, where nodes are shared; passed to sbatch unchanged");
   command->add_option("--sbatch", c->sbatch, "any other option, --sbatch=--NAME=VALUE; repeatable")
       ->allow_extra_args(false);
   command->add_option("--results", c->results,

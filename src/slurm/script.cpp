@@ -6,6 +6,22 @@
 
 namespace assay::slurm {
 
+namespace {
+
+// A user's tasks on a node share a folder. Its name is known, so another user may have made it.
+constexpr const char* kCache = R"sh(
+cache=${TMPDIR:-/tmp}/assay-cache-$(id -u)
+mkdir -m 700 "$cache" 2>/dev/null
+mine=$(find "$cache" -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002 2>/dev/null)
+if [ -z "$mine" ]; then
+  echo "$cache is no folder that you alone may write in: a temporary one takes its place" >&2
+  cache=$(mktemp -d "$cache.XXXXXX") || exit 1
+  trap 'rm -rf "$cache"' EXIT
+fi
+)sh";
+
+}  // namespace
+
 std::string job_script(const ScriptOptions& options, const ArrayFolder& folder,
                        const Array& array) {
   std::string command;
@@ -26,8 +42,7 @@ set -u
 shard=$SLURM_ARRAY_TASK_ID
 folder={shards}/$(printf %04d "$shard")
 marks={marks}
-cache=${{TMPDIR:-/tmp}}/assay-cache-$(id -u)
-
+{cache}
 # A mark is there whole or not at all.
 mark() {{
   name=$shard.$SLURM_ARRAY_JOB_ID.$1
@@ -41,7 +56,8 @@ mark ended "$status"
 exit "$status"
 )",
       fmt::arg("id", array.id), fmt::arg("shards", quoted(folder.shards().string())),
-      fmt::arg("marks", quoted(folder.marks().string())), fmt::arg("command", command));
+      fmt::arg("marks", quoted(folder.marks().string())), fmt::arg("command", command),
+      fmt::arg("cache", options.own_cache ? "" : kCache));
 }
 
 }  // namespace assay::slurm

@@ -611,4 +611,7 @@ int main() {
 
 
 if __name__ == "__main__":
+    if not NVCC and sys.argv[1:] == ["Cuda"]:  # as ctest runs it
+        print("no nvcc of release 13: skipped")
+        sys.exit(77)
     unittest.main()

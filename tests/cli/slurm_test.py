@@ -213,6 +213,7 @@ class Follows(Fake):
         self.assertIn("1 shard failed too often", done.stderr)
         self.assertIn("OUT_OF_MEMORY", done.stderr)
         self.assertIn("1.2.log", done.stderr)
+        self.assertIn(f"`assay merge --results {self.results} {self.array()[0]}/shards/*/`", done.stderr)
         self.live({"3_1": ["done"]})
         self.slurm()
         self.assertEqual(len(self.calls("sbatch")), 3)
@@ -374,17 +375,52 @@ class Plans(Fake):
 
 
 class Script(Fake):
-    def test_the_job_script_measures_a_shard_and_goes_on(self):
-        """For real: runs the script as a task would, again and again."""
+    def submitted(self):
+        """The array whose follower was killed, and the environment of one of its tasks."""
         self.live({"1_1": ["RUNNING"], "1_2": ["RUNNING"]})
         running = subprocess.Popen(self.command(), env=self.environment, cwd=self.home, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         self.wait_for(lambda: self.calls("squeue"))
         running.kill()
         running.wait()
-        folder, array = self.array()
-        task = {**self.environment, "SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_JOB_ID": "1", "SLURMD_NODENAME": "here",
-                "SLURM_CPUS_ON_NODE": "1", "TMPDIR": str(self.home)}
+        return *self.array(), {**self.environment, "SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_JOB_ID": "1",
+                               "SLURMD_NODENAME": "here", "SLURM_CPUS_ON_NODE": "1", "TMPDIR": str(self.home)}
+
+    def test_a_cache_in_which_others_may_write_is_left_alone(self):
+        folder, _, task = self.submitted()
+        # In assay's place: prints which cache it is given, and whose it is.
+        self.put("stand-in", '#!/bin/sh\nwhile [ "$1" != --cache ]; do shift; done\nstat -c "%a %u %F %n" "$2"\n')
+        (self.home / "stand-in").chmod(0o755)
+        script = (folder / "job.sh").read_text()
+        self.assertIn(f"{ASSAY} --root", script)
+        self.put("job.sh", script.replace(f"{ASSAY} --root", f"{self.home}/stand-in --root"))
+        cache = self.home / f"assay-cache-{os.getuid()}"
+
+        def given():
+            done = subprocess.run(["sh", self.home / "job.sh"], env=task, cwd=self.home, text=True, capture_output=True,
+                                  timeout=PATIENCE)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stdout
+
+        mine = f"700 {os.getuid()} directory {cache}"
+        self.assertEqual(given(), mine + "\n")
+        self.assertEqual(given(), mine + "\n", "its own, of the task before")
+        spoilt = {"writable by all": lambda: cache.chmod(0o777), "by the group": lambda: cache.chmod(0o770),
+                  "a link": lambda: (cache.rename(self.home / "elsewhere"), cache.symlink_to(self.home / "elsewhere"))}
+        if os.geteuid() == 0:
+            spoilt = {"another user's": lambda: os.chown(cache, 54321, -1), **spoilt}
+        for how, spoil in spoilt.items():
+            with self.subTest(how):
+                spoil()
+                self.assertRegex(given(), rf"^{mine}\.\w+\n$")
+                self.assertEqual([p.name for p in self.home.glob("assay-cache-*")], [cache.name], "it is removed")
+                if not cache.is_symlink():
+                    os.chown(cache, os.getuid(), -1)
+                    cache.chmod(0o700)
+
+    def test_the_job_script_measures_a_shard_and_goes_on(self):
+        """For real: runs the script as a task would, again and again."""
+        folder, array, task = self.submitted()
         for said in ("seed " + array["seed"], "the run in this folder is finished: nothing to measure"):
             done = subprocess.run(["sh", folder / "job.sh"], env=task, cwd=self.home, text=True, capture_output=True,
                                   timeout=PATIENCE * 5)

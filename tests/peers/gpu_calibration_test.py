@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""benchmarks/gpu_calibration.py on a small board; and docs/simulator.md shows the shipped board's figures.
+"""benchmarks/gpu_calibration.py on a small board; and docs/simulator.md shows the shipped board's figures. Beside it
+benchmarks/gpu_table.py, whose rank correlation it uses, on a small measurement.
 
 Usage: gpu_calibration_test.py ROOT
 """
@@ -45,6 +46,33 @@ class Calibration(unittest.TestCase):
                               capture_output=True, text=True, timeout=30)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(done.stdout, (ROOT / "docs" / "simulator.md").read_text())
+
+
+class Table(unittest.TestCase):
+    GPU = {"name": "G", "driver": "13.0", "multiprocessors": 1, "memory_bytes": 2**30, "ecc": True, "copy_bytes_per_s": 1e12,
+           "data_sheet": "g"}
+
+    def model_of(self, *cases):
+        """The section on the model, of cases with the times of naive and par."""
+        timed = [{"case": f"case{n}", "naive": naive, "par": par, "answers": {}} for n, (naive, par) in enumerate(cases)]
+        found = {"gpu": self.GPU, "seed": 1, "challenges": [{"challenge": "c", "subjects": [], "timed": timed}]}
+        with tempfile.TemporaryDirectory(prefix="assay-table-") as folder:
+            path = pathlib.Path(folder, "gpu.json")
+            path.write_text(json.dumps(found))
+            done = subprocess.run([sys.executable, "-B", ROOT / "benchmarks" / "gpu_table.py", path, "--model", path],
+                                  capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.partition("## The simulator's model")[2]
+
+    def test_model_and_measurement(self):
+        text = self.model_of(({"median_s": 2e-6, "modelled_s": 1e-6}, {"median_s": 1e-6, "modelled_s": 2e-6}))
+        for row in ("| c | -1.00 | 1.00 | 0.50 | 2.00 |", "| all | -1.00 | 1.00 | 0.50 | 2.00 |"):
+            self.assertIn(row, text)
+
+    def test_nothing_that_was_modelled_and_measured(self):
+        text = self.model_of(({"median_s": 2e-6}, None))
+        self.assertIn("| challenge | tau |", text)
+        self.assertNotIn("| all |", text)
 
 
 if __name__ == "__main__":

@@ -124,13 +124,14 @@ TEST(JobScript, QuotesWhatAShellWouldTakeApart) {
   EXPECT_THAT(script, HasSubstr("--shard \"$shard/3\""));
   EXPECT_THAT(script, HasSubstr("--seed 18000000000000000000"));
   EXPECT_THAT(script, HasSubstr("--cache \"$cache\""));
+  EXPECT_THAT(script, HasSubstr("\nmkdir -m 700 \"$cache\" "));
 }
 
 TEST(JobScript, LeavesToTheUserWhatTheUserNamed) {
   const std::string script = job_script(
       {.assay = {"assay"}, .run = {}, .own_cache = true, .own_jobs = true, .own_seed = true},
       ArrayFolder("/s"), example());
-  for (const char* option : {"--seed", "--cache", "--jobs"})
+  for (const char* option : {"--seed", "--cache", "--jobs", "mkdir"})
     EXPECT_THAT(script, Not(HasSubstr(option)));
 }
 
