@@ -41,10 +41,10 @@ constexpr const char* kFooter =
     "         the working directory\n"
     "  CACHE  what was compiled: ROOT/.cache, or with an installation\n"
     "         $XDG_CACHE_HOME/assay (~/.cache/assay)\n"
-    "\nExit status: 0 done (whatever the grades), 1 a --check, check, selftest, attack or fuzz\n"
-    "failed, 2 usage or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C "
-    "(SIGINT),\n"
-    "SIGTERM or SIGHUP, 141 nobody reads the output.\n";
+    "\nExit status: 0 done (whatever the grades), 1 something is wrong (check, diff, doctor,\n"
+    "gpu, selftest, attack, fuzz, report --check) or is to be decided by hand (ask), 2 usage\n"
+    "or harness error, 130, 143 or 129 ended early and cleanly by Ctrl-C (SIGINT), SIGTERM or\n"
+    "SIGHUP, 141 nobody reads the output. sim has the status of its program, or 3 for findings.\n";
 
 // `assay sim PROGRAM -- ARGS`, `assay solve -- COMMAND`, `assay slurm -- OPTIONS`: how many
 // arguments come before the `--`.
@@ -73,7 +73,7 @@ int parse_and_run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("assay {} ({})", kVersion, kCommit));
   std::string root;
-  app.add_option("--root", root, "folder that holds challenges/ and submissions/")
+  app.add_option("--root", root, "folder that holds challenges/ and include/")
       ->envname("ASSAY_ROOT");
   const int own = own_arguments(argc, argv);
   const std::vector<std::string> rest(argv + std::min(own + 1, argc), argv + argc);

@@ -126,7 +126,9 @@ struct Weights {
 };
 
 struct Limits {
-  std::int64_t memory_bytes = 0;  // address space of the worker beyond the harness's own buffers
+  // Memory of the worker beyond the harness's own buffers. In a memory group the kernel enforces
+  // it; without one there is only a limit on address space, which is looser.
+  std::int64_t memory_bytes = 0;
   // How far a process may grow in a resource case beyond what its context's allocator handed out,
   // for challenges that count the bytes held there. 0: no limit.
   std::int64_t heap_bytes = 0;

@@ -30,10 +30,11 @@ enum class Verdict : std::uint8_t {
   time_limit,          // TLE: busy until the limit
   idle_limit,          // TLE-idle: asleep until the limit
   runtime_error,       // RE: signal, exit or exception during a call
-  device_error,        // DE: a finding of the simulator's checks: a race, an access out of bounds
+  device_error,        // DE: a finding of the simulator's checks, such as a race; a fault that a
+                       // real GPU reports; a rejected program; an input that was changed
   output_limit,        // OLE: too much on stdout or stderr
   wrong_answer,        // WA
-  unsupported,         // returned ASSAY_ENOTSUP: costs only its capability
+  unsupported,         // returned ASSAY_ENOTSUP: costs only its capability while no case fails
   needs_gpu,           // not run: asks for what the simulator lacks
   skipped,             // not run for another reason; says why
   ok,
@@ -91,9 +92,9 @@ const char* code(TestVerdict);  // "accepted"
 std::optional<TestVerdict> test_verdict_from_code(const std::string&);
 
 struct Mutant {
-  std::string subject;   // "naive", "par" or the name of a wrong example
-  bool correct = false;  // true of naive and par, which tests must accept; they must reject the
-                         // others
+  std::string subject;   // "naive", "par" or the name of a wrong or slow example
+  bool correct = false;  // true of naive, par and slow examples, which tests must accept; they
+                         // must reject the others
   TestVerdict verdict = TestVerdict::not_run;
   std::string reason{};  // what the tests returned, the signal, the compiler's log
   double seconds = 0;

@@ -11,10 +11,10 @@
 #include "ask/ask.h"
 #include "ask/curl_transport.h"
 #include "assay/error.h"
-#include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/endpoint_options.h"
 #include "cli/output.h"
+#include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "intake/attempt.h"
 #include "intake/markdown.h"
@@ -59,10 +59,6 @@ ask::AskOptions options_from(const Context& context, const AskCommand& c) {
       c.submissions.empty() ? context.submissions() : fs::path(c.submissions);
   o.folder = submissions / ".asking";
   return o;
-}
-
-const Challenge& asked_challenge(const ChallengeSpec& spec) {
-  return std::ranges::find(challenge_rows(), spec.name, &ChallengeRow::name)->get();
 }
 
 // The conversations behind this model's attempts, and the unfinished ones.
@@ -164,7 +160,7 @@ AskPlan plan_of(const Context& context, const AskCommand& c, const ask::AskOptio
     for (const Language language : asked_languages(c.language)) {
       const PublicCases published = load_public_cases(spec);
       ask::Sample sample{spec.name, language, 1,
-                         task::prompt_of({context.root, spec, asked_challenge(spec), published},
+                         task::prompt_of({context.root, spec, challenge_of(spec), published},
                                          {{language}, c.hints})};
       if (!c.mixed) require_same_settings(o, sample, known);
       for (; sample.number <= c.samples; ++sample.number) {

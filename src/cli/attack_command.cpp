@@ -34,8 +34,8 @@ graded like any other. After each one an honest neighbour must be what it was be
 harness alive, and nothing left behind: no process, file, cgroup, mount, key or shared
 memory. An attack on time runs in the same rounds as its honest twin, which runs twice:
 the gain must lie within what the twin gains over itself. An attack on points may gain
-half a point. Where that cannot be told, on a busy machine, or a gain is told, the attack
-is run again, up to six times; without an answer it fails.
+half a point. If the machine is too busy to decide, or a gain shows up, the attack is run
+again, up to six times more; if it is still undecided, it fails.
 
 Each attack also has to show that it did what it says: see 'witness' in attack.h. Canaries
 do what the suite must report, each by one of its ways to judge; a canary that goes

@@ -136,7 +136,7 @@ class Planner {
     return "are not in submissions/";
   }
 
-  // The task that the answer's author was given.
+  // Today's task without hints, which may not be what the answer's author was given.
   const std::string& task_of(const ChallengeSpec& spec, Device device) {
     std::string& text = tasks_[{spec.name, device}];
     if (!text.empty()) return text;

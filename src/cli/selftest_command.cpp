@@ -99,27 +99,21 @@ void judge(Row& row) {
 std::vector<Row> plan_rows(const std::vector<ChallengeSpec>& specs, const SelftestCommand& c,
                            bool with_cuda) {
   std::vector<Row> rows;
+  std::vector<std::string> known;
   for (const ChallengeSpec& spec : specs) {
-    std::vector<cells::Example> examples = cells::load_examples(spec);
-    if (with_cuda)
-      std::ranges::move(cells::load_examples(spec, Language::cuda), std::back_inserter(examples));
-    for (cells::Example& example : examples) {
-      const bool wanted = c.examples.empty() || std::find(c.examples.begin(), c.examples.end(),
-                                                          example.name) != c.examples.end();
-      if (wanted) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
+    for (const Language language : {Language::cpp, Language::cuda}) {
+      for (cells::Example& example : cells::load_examples(spec, language)) {
+        known.push_back(example.name);
+        const bool wanted =
+            c.examples.empty() || std::ranges::find(c.examples, example.name) != c.examples.end();
+        const bool builds = language == Language::cpp || with_cuda;
+        if (wanted && builds) rows.push_back({&spec, std::move(example), {}, {}, {}, {}});
+      }
     }
   }
   for (const std::string& name : c.examples) {
-    if (std::ranges::none_of(rows, [&](const Row& row) { return row.example.name == name; })) {
-      std::vector<std::string> known;
-      for (const ChallengeSpec& spec : specs) {
-        for (const Language language : {Language::cpp, Language::cuda})
-          for (const cells::Example& e : cells::load_examples(spec, language))
-            known.push_back(e.name);
-      }
-      if (std::ranges::find(known, name) == known.end())
-        throw Error(unknown_name("example", name, known));
-    }
+    if (std::ranges::find(known, name) == known.end())
+      throw Error(unknown_name("example", name, known));
   }
   return rows;
 }

@@ -10,9 +10,9 @@
 #include "agent/session_log.h"
 #include "agent/solve.h"
 #include "assay/error.h"
-#include "cases/challenge_registry.h"
 #include "cli/context.h"
 #include "cli/output.h"
+#include "cli/pipeline.h"
 #include "cli/progress.h"
 #include "intake/attempt.h"
 #include "numerics/jobs.h"
@@ -130,8 +130,7 @@ class Solver {
 void Solver::solve_one(const SolveTask& task) {
   check_stop();
   const std::string name = name_of(task);
-  const Challenge& challenge =
-      std::ranges::find(challenge_rows(), task.spec->name, &ChallengeRow::name)->get();
+  const Challenge& challenge = challenge_of(*task.spec);
   const PublicCases published = load_public_cases(*task.spec);
   agent::Assignment assignment{
       {context_.root, *task.spec, challenge, published},

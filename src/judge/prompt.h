@@ -21,7 +21,7 @@ struct Prompt {
   bool operator==(const Prompt&) const = default;
 };
 
-// `task` is the task given to the answer's author. Pure. The lines of the files are enclosed in two
+// `task` is the prompt of the challenge. Pure. The lines of the files are enclosed in two
 // marker lines; no file contains the marker. Bytes that are not UTF-8 become U+FFFD.
 Prompt prompt_of(const Rubric&, const std::string& task, const std::vector<SourceFile>& files);
 

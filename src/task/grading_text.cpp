@@ -18,12 +18,14 @@ double share(const ChallengeSpec& spec, CaseGroup group) {
   return at == spec.correctness_shares.end() ? 0 : 100 * at->second;
 }
 
-std::string correctness_text(const ChallengeSpec& spec) {
+std::string correctness_text(const ChallengeSpec& spec, Language language) {
   return fmt::format(
       "ordinary cases {:.0f} %, edge cases {:.0f} %, cases on which known mistakes show {:.0f} %. "
-      "A failed ordinary case caps the total at 59. So do wrong outputs in a case that measures "
-      "speed or memory, which is an ordinary case that failed",
-      share(spec, CaseGroup::core), share(spec, CaseGroup::edge), share(spec, CaseGroup::trap));
+      "A failed ordinary case caps the total at 59. So does a crash, {}a forbidden act or a wrong "
+      "output in a case that measures speed or memory, which then counts as an ordinary case that "
+      "failed",
+      share(spec, CaseGroup::core), share(spec, CaseGroup::edge), share(spec, CaseGroup::trap),
+      language == Language::cuda ? "an error on the device, " : "");
 }
 
 std::string accuracy_text(const ChallengeSpec& spec) {
@@ -88,7 +90,7 @@ void add_row(std::string& text, const char* name, double points, const std::stri
 std::string grading_text(const ChallengeSpec& spec, const Challenge& challenge, Language language) {
   const Weights& w = spec.weights;
   std::string text = "## Grading\n\n| part | points | what earns them |\n|---|---|---|\n";
-  add_row(text, "correctness", w.correctness, correctness_text(spec));
+  add_row(text, "correctness", w.correctness, correctness_text(spec, language));
   add_row(text, "accuracy", w.accuracy, accuracy_text(spec));
   add_row(text, "performance", w.performance, performance_text(spec, language));
   add_row(text, "resources", w.resources, "the quantities below");

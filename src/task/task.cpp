@@ -64,6 +64,13 @@ std::string challenge_text(const Source& source, const std::vector<Language>& la
   return text;
 }
 
+// The section, whose heading names the language where the prompt is for several.
+std::string headed(std::string section, Language language, const std::vector<Language>& languages) {
+  if (languages.size() > 1)
+    section.insert(section.find('\n'), language == Language::cpp ? " in C++" : " in CUDA");
+  return section;
+}
+
 std::string prompt_with(const Source& source, const std::string& interface,
                         const Handout& handout) {
   const std::vector<Language>& languages = handout.languages;
@@ -75,13 +82,18 @@ std::string prompt_with(const Source& source, const std::string& interface,
     if (language == Language::cuda) text += "\n" + shared_text(source, "prompt_cuda.md");
     commands += public_command(language) + "\n";
   }
-  const Language graded = languages.front();
-  text += "\n" + grading_text(spec_for(device_of(graded), source.spec), source.challenge, graded);
+  for (const Language language : languages) {
+    const ChallengeSpec graded = spec_for(device_of(language), source.spec);
+    text += "\n" + headed(grading_text(graded, source.challenge, language), language, languages);
+  }
   for (const Language language : languages)
     text += "\n" + shared_text(source, tests_text(source.spec, language));
-  text +=
-      "\n" + public_text(spec_for(device_of(graded), public_spec(source.spec, source.published)),
-                         source.challenge, source.published, graded);
+  const ChallengeSpec handed_out = public_spec(source.spec, source.published);
+  for (const Language language : languages) {
+    text += "\n" + headed(public_text(spec_for(device_of(language), handed_out), source.challenge,
+                                      source.published, language),
+                          language, languages);
+  }
   return text + kInterfaceHeading + block("c", interface) + kBuildHeading + block("sh", commands);
 }
 

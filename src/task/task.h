@@ -27,7 +27,7 @@ struct CheckProgram {
 
 // What to hand out.
 struct Handout {
-  std::vector<Language> languages;  // whose rules and commands are included; graded as the first
+  std::vector<Language> languages;  // whose rules, grading, public cases and commands are included
   bool hints = false;               // include the challenge's hints.md: what experts know
 };
 

@@ -138,6 +138,19 @@ class Tasks(unittest.TestCase):
         self.assertIn("## In CUDA", prompt)
         self.assertIn("\nnvcc -std=c++20", prompt)
 
+    def test_a_task_for_both_languages_says_how_each_is_graded(self):
+        folder = self.deployed("ternary_training", "both")
+        prompt = (folder / "PROMPT.md").read_text()
+        sections = re.findall(r"^## (.*)$", prompt, re.M)
+        self.assertEqual(sections, ["Interface", "What to compute", "How exact", "Rules", "In CUDA", "Grading in C++",
+                                    "Grading in CUDA", "Your own tests", "Your own tests in CUDA",
+                                    "Public cases in C++", "Public cases in CUDA", "abi.h", "Build"])
+        for language, suffix in (("cpp", " in C++"), ("cuda", " in CUDA")):
+            alone = assay("prompt", "ternary_training", "--language", language).stdout
+            for heading in ("Grading", "Public cases"):
+                [section] = re.findall(rf"^## {heading}\n(.*?)(?=^## )", alone, re.M | re.S)
+                self.assertIn(f"\n## {heading}{suffix}\n{section}", prompt)
+
     def test_deploy_leaves_alone_what_is_there(self):
         folder = self.deployed("kv_cache", "cpp")
         (folder / "submission.cpp").write_text("precious")

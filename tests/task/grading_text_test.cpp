@@ -53,6 +53,7 @@ TEST(GradingTextTest, EveryPartHasItsPointsAndNoneIsInvented) {
   spec.weights.accuracy = 0;
   const std::string text = grading_text(spec, Shapes(), Language::cpp);
   EXPECT_THAT(text, HasSubstr("| correctness | 50 | ordinary cases 30 %, edge cases 20 %"));
+  EXPECT_THAT(text, HasSubstr("So does a crash, a forbidden act or a wrong output in a case"));
   EXPECT_THAT(text, HasSubstr("| performance | 20 | 2 large shapes"));
   EXPECT_THAT(text, Not(HasSubstr("accuracy")));
 }
@@ -68,6 +69,7 @@ TEST(GradingTextTest, QuantitiesHaveTheirBoundsShapesAndWeights) {
 TEST(GradingTextTest, CudaIsModelledAndItsOwnTestsNeedWrongExamples) {
   const std::string text = grading_text(a_spec(), Shapes(), Language::cuda);
   EXPECT_THAT(text, HasSubstr("modelled for an H200"));
+  EXPECT_THAT(text, HasSubstr("So does a crash, an error on the device, a forbidden act"));
   EXPECT_THAT(text, HasSubstr("| tests | 5 | not graded"));
   ChallengeSpec with_examples = a_spec();
   with_examples.directory = testing::source_dir() + "/challenges/layer_norm_backward";
