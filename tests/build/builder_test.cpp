@@ -49,7 +49,7 @@ class BuilderTest : public ::testing::Test {
   }
   // A program for the shell, beside the cache's entries.
   fs::path script(const std::string& name, const std::string& commands) const {
-    const fs::path path = cache_ / name;
+    fs::path path = cache_ / name;
     std::ofstream(path) << "#!/bin/sh\n" << commands << "\n";
     fs::permissions(path, fs::perms(0755));
     return path;

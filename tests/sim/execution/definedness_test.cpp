@@ -166,8 +166,7 @@ TEST_F(Definedness, WhatReachesABranchBitByBit) {
       "and.b32 %r3, %r1, 0; setp.eq.u32 %p1, %r3, 0;",
       "or.b32 %r3, %r1, -1; setp.eq.u32 %p1, %r3, -1;",
       "shl.b32 %r3, %r1, 8; and.b32 %r3, %r3, 255; setp.eq.u32 %p1, %r3, 0;",
-      "and.b32 %r3, %r1, -256; add.u32 %r3, %r3, 3; and.b32 %r3, %r3, 255; setp.eq.u32 %p1, %r3, "
-      "3;",
+      "and.b32 %r3, %r1, -256; add.u32 %r3, %r3, 3; and.b32 %r3, %r3, 255; setp.eq.u32 %p1,%r3,3;",
       "and.b32 %r3, %r1, -256; or.b32 %r3, %r3, 3; setp.eq.u32 %p1, %r3, 4;",
       "setp.ne.u32 %p2, %r1, 5; setp.eq.u32 %p3, %r2, 8; and.pred %p1, %p2, %p3;",
       "setp.ne.u32 %p2, %r2, 7; setp.eq.and.u32 %p1, %r1, 7, %p2;",
