@@ -27,7 +27,7 @@ class PlainFileTest : public ::testing::Test {
     return read_plain_file(fd_.get(), name, kMost);
   }
   fs::path write(const std::string& name, const std::string& contents) const {
-    const fs::path path = folder_.path / name;
+    fs::path path = folder_.path / name;
     std::ofstream(path) << contents;
     return path;
   }
