@@ -16,7 +16,7 @@ std::string sim_text(const SimulatedRun&, const Gpu* = nullptr);
 
 // {"program": {...}, "kernels": [...], "findings": [...], "unsupported": [...], "notes": [...]}:
 // every counter of sim/counters.h under its name, and for each kernel all lines with replays and
-// "residency": {"warps", "most", "limit"}, see sim/runtime/occupancy.h.
+// "residency": {"warps", "most", "limit"}, see sim/occupancy.h.
 //
 // With DeviceOptions::count_lines each kernel has "lines": [{"file", "line", "inlined_at": [{"file",
 // "line"}, ...], "instructions", "active_lanes", "shared_replays"}]. "file" is "" where the line is

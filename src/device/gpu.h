@@ -86,7 +86,7 @@ class Gpu {
   virtual std::vector<sim::Finding> take_findings() = 0;
 
   // How many blocks fit on one multiprocessor at a time; nothing if that is left to the runtime's
-  // arithmetic (sim/runtime/occupancy.h).
+  // arithmetic (sim/occupancy.h).
   virtual std::optional<std::uint32_t> resident_blocks(sim::KernelId, std::uint64_t threads,
                                                        std::uint64_t dynamic_shared_bytes) = 0;
   // The tensor map that cuTensorMapEncodeTiled makes for this GPU. Nothing reads its addresses.

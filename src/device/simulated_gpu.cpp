@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device/code_registers.h"
+#include "sim/occupancy.h"
 #include "sim/ptx/parser.h"
 
 namespace assay::device {

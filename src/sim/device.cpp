@@ -18,6 +18,7 @@
 #include "sim/memory/footprint.h"
 #include "sim/memory/global_memory.h"
 #include "sim/memory/stream_races.h"
+#include "sim/occupancy.h"
 #include "sim/ptx/link.h"
 #include "sim/ptx/parser.h"
 
@@ -26,9 +27,6 @@ namespace {
 
 constexpr std::uint64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 constexpr std::uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
-// A multiprocessor's shared memory, and what the system reserves of it for each block.
-constexpr std::uint64_t kSharedPerMultiprocessor = 228 << 10, kReservedShared = 1 << 10,
-                        kSharedUnit = 128;  // in which a block's share is handed out
 // Cooperative groups keep a grid's barrier here; %envreg1 and 2 hold the address.
 constexpr std::uint64_t kWorkspaceBytes = 256;
 // Total over all requested kernels; functions count again for each.
@@ -397,15 +395,10 @@ VariableInfo Device::variable(ModuleId module, std::string_view name) const {
 std::uint32_t Device::resident_blocks(KernelId kernel, std::uint64_t threads,
                                       std::uint64_t dynamic_shared_bytes) const {
   const Program& p = state_->program(kernel);
-  const std::uint64_t shared = p.shared_bytes(dynamic_shared_bytes);
-  if (threads == 0 || threads > p.info.max_threads || shared > kMaxSharedOptin) return 0;
-  const std::uint64_t rounded = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
-  const std::uint64_t by_threads = kMaxResidentThreads / rounded;
-  const std::uint64_t block =
-      (shared + kReservedShared + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
-  const std::uint64_t by_shared = kSharedPerMultiprocessor / block;
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({by_threads, by_shared, kMaxResidentBlocks}));
+  // Dynamic shared memory starts where its alignment allows.
+  const std::uint64_t after_static =
+      p.shared_bytes(dynamic_shared_bytes) - p.info.static_shared_bytes;
+  return blocks_per_multiprocessor(p.info, threads, after_static);
 }
 
 std::uint64_t Device::allocate(std::uint64_t bytes) {
@@ -485,22 +478,6 @@ std::uint64_t Device::capacity() const { return state_->memory.capacity(); }
 VariableInfo Device::allocation(std::uint64_t address) const {
   const Allocation* a = state_->memory.find(address);
   return a == nullptr || !a->live ? VariableInfo{} : VariableInfo{a->address, a->bytes};
-}
-
-std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads) {
-  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
-  const auto in_units = [](std::uint64_t value, std::uint64_t unit) {
-    return (value + unit - 1) / unit;
-  };
-  // A warp's registers lie in one sub-partition, and a block's warps are dealt to the
-  // sub-partitions in turn: see cudaOccMaxBlocksPerSMRegsLimit in the toolkit's cuda_occupancy.h. A
-  // launch needs room for as many warps in each sub-partition as in the fullest.
-  const std::uint64_t of_warp =
-      in_units(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit) * kRegisterUnit;
-  const std::uint64_t in_partition = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
-  const std::uint64_t warps = in_units(threads, kWarpSize);
-  if (in_units(warps, kSubPartitions) > in_partition) return 0;
-  return static_cast<std::uint32_t>(in_partition * kSubPartitions / warps);
 }
 
 LaunchResult Device::launch(KernelId kernel, const LaunchConfig& given,

@@ -127,10 +127,6 @@ inline constexpr std::uint32_t kWarpSize = 32, kMaxThreadsPerBlock = 1024,
 inline constexpr std::uint32_t kRegistersPerMultiprocessor = 65536, kSubPartitions = 4,
                                kRegisterUnit = 256;
 
-// How many blocks fit on a multiprocessor as far as registers decide, with `registers` per thread.
-// 0: a block of `threads` threads does not fit.
-std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads);
-
 // Processor time that this process has used, in ns on CLOCK_PROCESS_CPUTIME_ID.
 std::uint64_t processor_ns();
 

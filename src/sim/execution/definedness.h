@@ -24,8 +24,8 @@ namespace assay::sim {
 // The executing instruction read undefined bytes in these lanes.
 void note_undefined(WarpRun&, const WarpAccess&, std::uint32_t lanes, bool shared);
 
-// Continues after `in`, where note_undefined() or note_absent_sources() left the block, with the rest of the basic block.
-// `mask`: the fragment's lanes.
+// Continues after `in`, where note_undefined() or note_absent_sources() left the block, with the rest
+// of the basic block. `mask`: the fragment's lanes.
 void run_after_undefined(WarpRun&, const Code&, const Block&, const Instr& in, std::uint32_t mask);
 
 // Runs all handlers of a basic block in a tainted warp.

@@ -39,8 +39,8 @@ struct Warp {
 // interpreter).
 [[noreturn]] void fail(Warp&, FindingKind, std::uint32_t lane, const std::string& text);
 
-// The executing shuffle gives these lanes values of lanes that take no part. On a GPU they may be any,
-// so they are undefined.
+// The executing shuffle gives these lanes values of lanes that take no part. On a GPU they may be
+// any, so they are undefined.
 void note_absent_sources(Warp&, std::uint32_t lanes);
 
 // Checked and counted access of the lanes in `mask` to memory, `bytes` each (1 to 32), lane-major

@@ -1,6 +1,6 @@
 // Kernel launches, attributes of kernels, and occupancy.
+#include "sim/occupancy.h"
 #include "sim/runtime/api.h"
-#include "sim/runtime/occupancy.h"
 #include "sim/runtime/runtime.h"
 
 namespace assay::sim::cuda {

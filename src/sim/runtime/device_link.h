@@ -95,7 +95,7 @@ class DeviceLink {
   virtual MemoryInfo memory() = 0;
 
   // How many such blocks one multiprocessor holds at a time, if the device knows better than
-  // sim/runtime/occupancy.h.
+  // sim/occupancy.h.
   virtual std::optional<std::uint32_t> resident_blocks(KernelId, std::uint32_t /*threads*/,
                                                        std::uint64_t /*dynamic_shared_bytes*/) {
     return std::nullopt;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "sim/device.h"
-#include "sim/runtime/occupancy.h"
+#include "sim/occupancy.h"
 
 namespace assay::sim::cuda {
 namespace {

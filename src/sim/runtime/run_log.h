@@ -13,7 +13,7 @@
 #include "sim/finding.h"
 #include "sim/line_counts.h"
 #include "sim/line_replays.h"
-#include "sim/runtime/occupancy.h"
+#include "sim/occupancy.h"
 
 namespace assay::sim {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "sim/address_map.h"
+#include "sim/occupancy.h"
 #include "sim/runtime/fat_binary.h"
-#include "sim/runtime/occupancy.h"
 
 namespace assay::sim::cuda {
 namespace {

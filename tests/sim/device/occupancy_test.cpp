@@ -1,4 +1,4 @@
-#include "sim/runtime/occupancy.h"
+#include "sim/occupancy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/runtime/occupancy.h"
+#include "sim/occupancy.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,31 +12,22 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-constexpr std::uint32_t warps_of(std::uint32_t threads) {
+constexpr std::uint32_t warps_of(std::uint64_t threads) {
   return static_cast<std::uint32_t>(round_up(threads, kWarpSize) / kWarpSize);
 }
 
-bool can_launch(const KernelInfo& info, std::uint32_t threads, std::uint64_t dynamic_shared_bytes) {
+bool can_launch(const KernelInfo& info, std::uint64_t threads, std::uint64_t dynamic_shared_bytes) {
   return threads > 0 && threads <= info.max_threads &&
          info.static_shared_bytes + dynamic_shared_bytes <= kMaxSharedOptin;
 }
 
-std::uint32_t blocks_by_threads(std::uint32_t threads) {
+std::uint32_t blocks_by_threads(std::uint64_t threads) {
   return kMaxResidentThreads / (warps_of(threads) * kWarpSize);
 }
 
 std::uint32_t blocks_by_shared(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(kSharedPerMultiprocessor /
                                     round_up(bytes + kReservedSharedPerBlock, kSharedUnit));
-}
-
-// Registers are handed out to whole warps, and each warp belongs to one of the sub-partitions.
-std::uint32_t blocks_by_registers(const KernelInfo& info, std::uint32_t threads) {
-  const std::uint64_t per_warp =
-      round_up(std::uint64_t{registers_per_thread(info)} * kWarpSize, kRegisterUnit);
-  const std::uint64_t warps =
-      kRegistersPerMultiprocessor / kSubPartitions / per_warp * kSubPartitions;
-  return static_cast<std::uint32_t>(warps / warps_of(threads));
 }
 
 }  // namespace
@@ -49,11 +40,21 @@ std::uint32_t registers_per_thread(const KernelInfo& info) {
   return std::clamp(info.registers, 1u, most);
 }
 
-std::uint32_t blocks_per_multiprocessor(const KernelInfo& info, std::uint32_t threads,
+std::uint32_t blocks_per_multiprocessor(const KernelInfo& info, std::uint64_t threads,
                                         std::uint64_t dynamic_shared_bytes) {
   if (!can_launch(info, threads, dynamic_shared_bytes)) return 0;
   return std::min({kMaxResidentBlocks, blocks_by_threads(threads),
                    blocks_by_shared(info.static_shared_bytes + dynamic_shared_bytes)});
+}
+
+// A warp's registers lie in one sub-partition, and a block's warps are dealt to the sub-partitions
+// in turn: see cudaOccMaxBlocksPerSMRegsLimit in the toolkit's cuda_occupancy.h.
+std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads) {
+  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
+  const std::uint64_t of_warp =
+      round_up(std::uint64_t{std::max(registers, 1u)} * kWarpSize, kRegisterUnit);
+  const std::uint64_t in_partition = kRegistersPerMultiprocessor / kSubPartitions / of_warp;
+  return static_cast<std::uint32_t>(in_partition * kSubPartitions / warps_of(threads));
 }
 
 const char* to_string(ResidencyLimit limit) {
@@ -74,7 +75,7 @@ Residency residency_of(const KernelInfo& info, std::uint32_t threads,
       {kMaxResidentBlocks, ResidencyLimit::blocks},
       {blocks_by_shared(info.static_shared_bytes + dynamic_shared_bytes),
        ResidencyLimit::shared_memory},
-      {blocks_by_registers(info, threads), ResidencyLimit::registers}};
+      {blocks_by_registers(registers_per_thread(info), threads), ResidencyLimit::registers}};
   const auto& [blocks, limit] =
       *std::ranges::min_element(bounds, {}, [](const auto& bound) { return bound.first; });
   return {blocks * warps_of(threads), limit};

@@ -17,8 +17,12 @@ std::uint32_t registers_per_thread(const KernelInfo&);
 
 // As far as threads and shared memory decide. Registers are left out, because an estimate must not
 // refuse a launch. 0: none fits.
-std::uint32_t blocks_per_multiprocessor(const KernelInfo&, std::uint32_t threads,
+std::uint32_t blocks_per_multiprocessor(const KernelInfo&, std::uint64_t threads,
                                         std::uint64_t dynamic_shared_bytes);
+
+// As far as registers decide, with `registers` per thread. 0: a block of `threads` threads does not
+// fit.
+std::uint32_t blocks_by_registers(std::uint32_t registers, std::uint64_t threads);
 
 // What limits how many warps a multiprocessor holds at once.
 enum class ResidencyLimit : std::uint8_t { threads, blocks, shared_memory, registers };
