@@ -83,6 +83,18 @@ std::string escaped(std::string_view untrusted) {
   return out;
 }
 
+Html& Html::prose(std::string_view untrusted) {
+  for (;;) {
+    const std::size_t begin = untrusted.find('`');
+    const std::size_t end =
+        begin == std::string_view::npos ? begin : untrusted.find('`', begin + 1);
+    if (end == std::string_view::npos) return text(untrusted);
+    text(untrusted.substr(0, begin));
+    element("code", {}, untrusted.substr(begin + 1, end - begin - 1));
+    untrusted.remove_prefix(end + 1);
+  }
+}
+
 Html& Html::open(Literal tag, std::initializer_list<Attribute> attributes) {
   append("<").append(tag.text());
   for (const Attribute& a : attributes) {

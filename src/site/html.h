@@ -34,6 +34,8 @@ class Html {
  public:
   Html& raw(Literal markup) { return append(markup.text()); }
   Html& text(std::string_view untrusted) { return append(escaped(untrusted)); }
+  // Text in which a span between backticks is code.
+  Html& prose(std::string_view untrusted);
   Html& add(const Html& part) { return append(part.out_); }
   // <tag name="value" ...>
   Html& open(Literal tag, std::initializer_list<Attribute> attributes = {});

@@ -87,7 +87,7 @@ class Workshop {
  private:
   void require_site_or_nothing() const {
     if (!fs::exists(out_)) return;
-    if (!fs::is_directory(out_)) throw Error(fmt::format("{} is no folder", out_.string()));
+    if (!fs::is_directory(out_)) throw Error(fmt::format("{} is not a folder", out_.string()));
     if (fs::is_empty(out_)) return;
     std::ifstream in(out_ / kIndexPage, std::ios::binary);
     std::string begin(80, '\0');

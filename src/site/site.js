@@ -2,9 +2,11 @@
 "use strict";
 (() => {
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const value = (cell, numeric) => {
+  const value = (cell, kind) => {
     const text = cell ? (cell.innerText || "").trim() : "";
-    if (!numeric) return text.toLowerCase();
+    // "A+" comes before "A", and that before "A-".
+    if (kind === "grade") return text && text[0] + ({ "+": 0, "-": 2 }[text[1]] ?? 1);
+    if (kind !== "number") return text.toLowerCase();
     const found = text.match(/-?(\d+(\.\d+)?(e[-+]?\d+)?|inf\b)/);
     return found ? Number(found[0].replace("inf", "Infinity")) : NaN;
   };
@@ -26,13 +28,13 @@
     title.replaceWith(button);
     button.append(title);
     button.addEventListener("click", () => {
-      const numeric = head.dataset.sort === "number";
+      const kind = head.dataset.sort;
       const before = head.getAttribute("aria-sort");
-      const down = before ? before === "ascending" : numeric;
+      const down = before ? before === "ascending" : kind === "number";
       for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const at = head.cellIndex;
-      order(head.closest("table").tBodies[0], (row) => value(row.cells[at], numeric), down);
+      order(head.closest("table").tBodies[0], (row) => value(row.cells[at], kind), down);
     });
   }
 

@@ -8,13 +8,17 @@ void begin_table(Html& html, std::string_view label, const std::vector<Column>& 
   if (!css.text().empty()) html.raw(" class=").raw(css);
   html.raw("><thead><tr>");
   for (const Column& c : columns) {
+    html.raw("<th scope=col");
     switch (c.kind) {
-      case Column::Kind::plain: html.raw("<th scope=col>"); break;
-      case Column::Kind::right: html.raw("<th scope=col class=n>"); break;
-      case Column::Kind::text: html.raw("<th scope=col data-sort=text>"); break;
-      case Column::Kind::number: html.raw("<th scope=col class=n data-sort=number>"); break;
+      case Column::Kind::plain: break;
+      case Column::Kind::right: html.raw(" class=n"); break;
+      case Column::Kind::text: html.raw(" data-sort=text"); break;
+      case Column::Kind::number: html.raw(" class=n data-sort=number"); break;
+      case Column::Kind::grade: html.raw(" data-sort=grade"); break;
     }
-    html.text(c.title).add(c.inside);
+    // Screen readers are not shown the axis.
+    if (c.title.empty()) html.raw(" aria-label=chart");
+    html.raw(">").text(c.title).add(c.inside);
   }
   html.raw("<tbody>");
 }

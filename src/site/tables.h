@@ -10,11 +10,11 @@
 
 namespace assay::site {
 
-// A column's head. Clicking the head of a text or number column sorts, on pages with the script.
-// Columns of kind `number` and `right` are right-aligned.
+// A column's head. Clicking the head of a text, number or grade column sorts, on pages with the
+// script. Columns of kind `number` and `right` are right-aligned. Of `grade` the best comes first.
 struct Column {
-  enum class Kind : std::uint8_t { plain, right, text, number };
-  std::string title;
+  enum class Kind : std::uint8_t { plain, right, text, number, grade };
+  std::string title;  // may be empty above an axis
   Kind kind = Kind::plain;
   Html inside{};  // below the title: an axis
 };

@@ -142,12 +142,15 @@ test("every page loads quietly and fits the window", async () => {
       if (site === hostile && !/^(index|models)\.html$|%3C|challenges\/fused/.test(name)) continue;
       if (width === 360 && !/^[^/]*$|tuned\.html|textbook\/kv_cache|challenges\/ternary/.test(name)) continue;
       await go(page, site, name);
-      const { wide, style } = await page.evaluate(() => ({
+      const { wide, style, dead } = await page.evaluate(() => ({
         wide: document.documentElement.scrollWidth - innerWidth,
         style: getComputedStyle(document.body).maxWidth,
+        dead: [...document.querySelectorAll("a[href^='#']")].map((a) => a.hash.slice(1))
+          .filter((id) => !document.getElementById(id)),
       }));
       assert.ok(wide <= 0, `${name} at ${width}: ${wide} pixels too wide`);
       assert.notEqual(style, "none", `${name} has no style`);
+      assert.deepEqual(dead, [], `${name} has links to nowhere`);
       assert.deepEqual(page.complaints, [], name);
     }
     await made.close();
@@ -191,6 +194,22 @@ test("columns sort both ways", async () => {
   await page.locator(head, { hasText: "model" }).locator("button").press("Enter");
   assert.deepEqual(await shownModels(page), [...before].sort());
   await close(page, "index");
+  await made.close();
+});
+
+test("grades sort from the best to the worst", async () => {
+  const made = await context("light", 1280);
+  const page = await open(made, shipped, "models/textbook.html");
+  const table = page.locator("table:has(th[data-sort=grade])").first();
+  const grades = async () => (await table.locator("td .grade").allInnerTexts()).map((t) => t.trim());
+  const order = ["A", "A-", "B+", "B", "B-", "C+", "C", "D", "F"];
+  const best = (await grades()).sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  assert.ok(best.includes("B+") && best.includes("B-"), "the shipped grades differ");
+  await table.locator("th[data-sort=grade] button").click();
+  assert.deepEqual(await grades(), best);
+  await table.locator("th[data-sort=grade] button").click();
+  assert.deepEqual(await grades(), best.reverse());
+  await close(page, "grades");
   await made.close();
 });
 

@@ -39,6 +39,13 @@ TEST(Html, AttributesStayInTheirQuotes) {
   EXPECT_EQ(html.str(), "<a href=\"&#34; onclick=&#34;x\" title=\"&lt;b&gt;\">&lt;i&gt;</a>");
 }
 
+TEST(Html, OfProseSpansBetweenBackticksAreCode) {
+  EXPECT_EQ(Html().prose("`assay run` or `a<b`, it's").str(),
+            "<code>assay run</code> or <code>a&lt;b</code>, it&#39;s");
+  EXPECT_EQ(Html().prose("no `end").str(), "no `end");
+  EXPECT_EQ(Html().prose("").str(), "");
+}
+
 TEST(Html, LinksAreNoSchemesQueriesOrFragments) {
   EXPECT_EQ(href("../a b/%41.html"), "../a%20b/%2541.html");
   EXPECT_EQ(href("javascript:x?y#z"), "javascript%3Ax%3Fy%23z");

@@ -69,6 +69,9 @@ class Site : public ::testing::Test {
     failed.detail = "</dd><script>alert(3)</script> at submission.cpp:2 \xff\xe2\x80\xae";
     failed.shape = "\"><svg onload=alert(4)>";
     hostile.build.log = "submission.cpp:2:5: warning: <b>bold</b>";
+    // The longest function lies on a line that nothing else names.
+    hostile.code = CodeFacts{.files = 1, .code_lines = 1, .functions = 1};
+    hostile.code->longest = CodePlace{"<b>f</b>", "submission.cpp", 1, 2};
     hostile.mutants[3].reason = "<i>\x1b[31m";
     hostile.mutants[3].verdict = TestVerdict::accepted;
     entries_.push_back(testing::graded_entry(specs_[0], hostile));
@@ -149,6 +152,29 @@ TEST_F(Site, EveryLinkLeadsToAPageOrALineOfOne) {
     }
   }
   EXPECT_GT(links, 100U);
+  EXPECT_THAT(pages.at(cell_page(key(kHostileName, 0))),
+              HasSubstr("<a href=\"#f0-1\">submission.cpp:1</a>"));
+}
+
+TEST_F(Site, EveryColumnHasAName) {
+  const std::regex head("<th scope=col([^>]*)>(<?)");
+  std::size_t charts = 0;
+  for (const auto& [path, text] : written()) {
+    for (std::sregex_iterator at(text.begin(), text.end(), head), end; at != end; ++at) {
+      if ((*at)[2].length() == 0) continue;
+      ++charts;
+      EXPECT_THAT((*at)[1].str(), HasSubstr("aria-label=chart")) << path;
+    }
+  }
+  EXPECT_GT(charts, 10U);
+}
+
+TEST_F(Site, MeansOfAttemptsStandWhereThereAreSeveral) {
+  const Pages pages = written();
+  EXPECT_THAT(pages.at(challenge_page(specs_[1].name, Device::cpu)),
+              HasSubstr(">mean of attempts"));
+  EXPECT_THAT(pages.at(challenge_page(specs_[0].name, Device::cpu)),
+              Not(HasSubstr(">mean of attempts")));
 }
 
 TEST_F(Site, EveryCellModelAndChallengeHasAPage) {
@@ -212,7 +238,8 @@ TEST_F(Site, CodeIsToldOfACellAsText) {
   EXPECT_THAT(page, HasSubstr("<h2>Code, not scored</h2>"));
   EXPECT_THAT(page, HasSubstr("<dt>size<dd>3 lines of code"));
   EXPECT_THAT(page, HasSubstr(": warning: &lt;b&gt;odd&lt;/b&gt;"));
-  EXPECT_THAT(page, HasSubstr("\">submission.cpp:2</a>")) << "it leads to the source";
+  EXPECT_THAT(page, HasSubstr("<a href=\"#f0-2\">submission.cpp:2</a>"));
+  EXPECT_THAT(page, HasSubstr("<mark id=\"f0-2\">"));
   EXPECT_THAT(pages.at(cell_page(key("tuned", 0))), HasSubstr("<dt>size<dd>not known"));
 }
 
@@ -314,11 +341,20 @@ TEST_F(Site, WhatIsMissingIsSaid) {
   const Pages pages = pages_of(out());
   EXPECT_THAT(pages.at(cell_page(key("textbook", 0))), HasSubstr("is missing"));
   EXPECT_THAT(pages.at(cell_page(key("textbook", 1))), HasSubstr("not the file that this score"));
+  EXPECT_THAT(pages.at(cell_page(key("textbook", 1))),
+              HasSubstr("<code>assay run --resume</code>"));
   EXPECT_THAT(pages.at(cell_page(key("textbook", 0))), HasSubstr("Points"));
   EXPECT_THAT(pages.at(cell_page(key(kHostileName, 0))),
               HasSubstr("the sources have changed since this was measured"));
   EXPECT_THAT(pages.at(cell_page(key("tuned", 0))),
               HasSubstr("the answer is not in the folder of submissions"));
+}
+
+TEST_F(Site, CommandsInProseAreCode) {
+  const Pages pages = written();
+  EXPECT_THAT(pages.at("index.html"), HasSubstr("<code>assay run --stale</code> measures"));
+  EXPECT_THAT(pages.at(cell_page(key("quickly", 1))),
+              HasSubstr("<code>assay run --stale</code> measures it again"));
 }
 
 TEST_F(Site, NotRunIsNotZeroAndTheSimulatorsSpeedIsModelled) {

@@ -43,7 +43,7 @@ void add_notes(Html& html, const CellView& v) {
   for (const Note& flag : s.flags) html.raw("<li>").text(clipped(flag.text, kLongestDetail));
   if (std::string note = currency_note(*v.row, v.yardstick); !note.empty()) {
     note.front() = static_cast<char>(std::toupper(note.front()));
-    html.raw("<li>").text(note).raw(".");
+    html.raw("<li>").prose(note).raw(".");
   }
   if (!s.modelled_on.empty()) {
     html.raw("<li>Ran on the simulated GPU: its speed is modelled as on ")
@@ -55,7 +55,7 @@ void add_notes(Html& html, const CellView& v) {
             "<li>Only what the board knows is shown; cases, timings, counts and the build are "
             "left ")
         .raw("out, for the evidence is not here: ")
-        .text(clipped(v.evidence_problem, kLongestDetail))
+        .prose(clipped(v.evidence_problem, kLongestDetail))
         .raw(". <code>")
         .text(measuring_command(v.row->key))
         .raw("</code> measures the cell again, with evidence.");
@@ -140,7 +140,7 @@ void add_term(Html& html, Literal name, std::string_view value) {
   if (!value.empty()) html.raw("<dt>").raw(name).raw("<dd>").text(value);
 }
 
-void add_failure(Html& html, const CellView& v, const CaseResult& r) {
+void add_failure(Html& html, const CellView& v, SourceLinks& links, const CaseResult& r) {
   const CaseSpec* c = find_case(*v.spec, r.name);
   html.raw("<li><h3>")
       .text(r.name)
@@ -151,7 +151,7 @@ void add_failure(Html& html, const CellView& v, const CaseResult& r) {
       .raw("</h3><dl>");
   add_term(html, "catches", c == nullptr ? "" : c->catches);
   if (!r.detail.empty()) {
-    html.raw("<dt>detail<dd>").add(with_source_links(v, clipped(r.detail, kLongestDetail)));
+    html.raw("<dt>detail<dd>").add(links.linked(clipped(r.detail, kLongestDetail)));
   }
   add_term(html, "error", error_text(r));
   add_term(html, "shape", clipped(r.shape, kLongestDetail));
@@ -159,7 +159,7 @@ void add_failure(Html& html, const CellView& v, const CaseResult& r) {
 }
 
 // A submission that does not load fails every case in the same way, so report it once.
-void add_failures(Html& html, const CellView& v) {
+void add_failures(Html& html, const CellView& v, SourceLinks& links) {
   std::size_t failures = 0, unloadable = 0, shown = 0, run = 0;
   Html list;
   for (const CaseResult& r : v.evidence->cases) {
@@ -167,7 +167,7 @@ void add_failures(Html& html, const CellView& v) {
     if (!is_failure(r) && r.verdict != Verdict::harness_error) continue;
     ++failures;
     if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
-    if (++shown <= kMostFailures) add_failure(list, v, r);
+    if (++shown <= kMostFailures) add_failure(list, v, links, r);
   }
   if (failures == 0) return;
   html.raw("<section><h2>")
@@ -176,7 +176,8 @@ void add_failures(Html& html, const CellView& v) {
       .add(list)
       .raw("</ol>");
   if (unloadable > 1) {
-    html.raw("<p>").text(fmt::format("And {} more that do not load.", unloadable - 1));
+    html.raw("<p>").text(fmt::format("And {} more that {} not load.", unloadable - 1,
+                                     unloadable == 2 ? "does" : "do"));
   }
   if (shown > kMostFailures) {
     html.raw("<p>").text(
@@ -314,17 +315,17 @@ void add_own_tests(Html& html, const CellView& v) {
   html.raw("</section>\n");
 }
 
-void add_code(Html& html, const CellView& v) {
+void add_code(Html& html, const CellView& v, SourceLinks& links) {
   if (v.evidence->build.verdict == Verdict::no_answer) return;
   html.raw("<section><h2>Code, not scored</h2><dl>");
   for (const report::CodeFact& fact : report::code_facts(v.evidence->code)) {
     if (!fact.name.empty()) html.raw("<dt>").text(fact.name);
-    html.raw("<dd>").add(with_source_links(v, clipped(fact.text, kLongestDetail)));
+    html.raw("<dd>").add(links.linked(clipped(fact.text, kLongestDetail)));
   }
   html.raw("</dl></section>\n");
 }
 
-void add_build(Html& html, const CellView& v) {
+void add_build(Html& html, const CellView& v, SourceLinks& links) {
   const BuildRecord& b = v.evidence->build;
   if (b.command.empty() && b.log.empty()) return;
   html.raw("<section><h2>Build</h2><p>")
@@ -332,7 +333,7 @@ void add_build(Html& html, const CellView& v) {
       .raw("<pre class=log tabindex=0>")
       .text(b.command)
       .raw("\n");
-  if (!b.log.empty()) html.add(with_source_links(v, clipped(b.log, kLongestLog)));
+  if (!b.log.empty()) html.add(links.linked(clipped(b.log, kLongestLog)));
   html.raw("</pre></section>\n");
 }
 
@@ -368,21 +369,23 @@ void add_provenance(Html& html, const CellView& v) {
 }  // namespace
 
 std::string cell_document(const CellView& v) {
-  Html main;
+  Html main, build;
+  SourceLinks links(v);
   add_head(main, v);
   add_dimensions(main, v.row->score);
   if (v.evidence) {
-    if (v.evidence->build.verdict != Verdict::ok) add_build(main, v);
-    add_failures(main, v);
+    add_build(build, v, links);
+    if (v.evidence->build.verdict != Verdict::ok) main.add(build);
+    add_failures(main, v, links);
     main.add(timings_section(v)).add(roofline_section(v)).add(counters_section(v));
     main.add(learning_section(v));
     add_errors(main, v);
     add_cases(main, v);
     add_own_tests(main, v);
   }
-  if (v.evidence) add_code(main, v);
-  main.add(sources_section(v));
-  if (v.evidence && v.evidence->build.verdict == Verdict::ok) add_build(main, v);
+  if (v.evidence) add_code(main, v, links);
+  main.add(sources_section(v, links));
+  if (v.evidence && v.evidence->build.verdict == Verdict::ok) main.add(build);
   add_provenance(main, v);
   const CellKey& key = v.row->key;
   return document({path_of(v),

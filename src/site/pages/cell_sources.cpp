@@ -36,13 +36,13 @@ std::string_view shown_part(const CellView& v, std::size_t file) {
   const std::string_view whole = v.sources[file].contents;
   if (whole.size() <= room) return whole;
   const std::size_t end = whole.substr(0, room).rfind('\n');
-  return whole.substr(0, end == whole.npos ? 0 : end + 1);
+  return whole.substr(0, end == std::string_view::npos ? 0 : end + 1);
 }
 
 // The next reference at or after `from`.
 std::optional<LineReference> next_reference(const CellView& v, std::string_view text,
                                             std::size_t from) {
-  for (std::size_t colon = text.find(':', from); colon != text.npos;
+  for (std::size_t colon = text.find(':', from); colon != std::string_view::npos;
        colon = text.find(':', colon + 1)) {
     std::size_t begin = colon;
     while (begin > from && is_name_character(text[begin - 1])) --begin;
@@ -59,10 +59,9 @@ std::optional<LineReference> next_reference(const CellView& v, std::string_view 
   return std::nullopt;
 }
 
-void collect(const CellView& v, std::string_view text, std::vector<std::set<std::size_t>>& lines) {
-  text = text.substr(0, kLongestText);
-  for (auto r = next_reference(v, text, 0); r; r = next_reference(v, text, r->end))
-    lines[r->file].insert(r->line);
+// The link target of a source line, or what all of a file begin with.
+std::string line_target(std::size_t file, std::string_view line = "") {
+  return fmt::format("f{}-{}", file, line);
 }
 
 std::size_t line_count(std::string_view text) {
@@ -74,15 +73,15 @@ void add_source(Html& html, const CellView& v, std::size_t number,
   const SourceFile& file = v.sources[number];
   const std::string_view shown = shown_part(v, number);
   std::string numbers;
-  const std::size_t lines = line_count(shown);
+  const std::size_t lines = line_count(shown), all_lines = line_count(file.contents);
   for (std::size_t i = 1; i <= lines; ++i) numbers += std::to_string(i) + "\n";
   html.raw(number == 0 ? Literal("<details open><summary>") : Literal("<details><summary>"))
-      .text(fmt::format("{} ({} lines)", file.name, line_count(file.contents)))
+      .text(fmt::format("{} ({} line{})", file.name, all_lines, all_lines == 1 ? "" : "s"))
       .raw("</summary>");
   html.raw("<div class=code tabindex=0 role=region aria-label=\"").text(file.name);
   html.raw("\"><pre class=lines aria-hidden=true>\n").text(numbers);
   html.raw("</pre><pre><code>")
-      .add(highlighted(shown, line_target(number, 0), {marked.begin(), marked.end()}))
+      .add(highlighted(shown, line_target(number), {marked.begin(), marked.end()}))
       .raw("</code></pre></div>");
   if (shown.size() < file.contents.size()) {
     html.raw("<p class=note>")
@@ -94,37 +93,29 @@ void add_source(Html& html, const CellView& v, std::size_t number,
 
 }  // namespace
 
-std::string line_target(std::size_t file, std::size_t line) {
-  return fmt::format("f{}-{}", file, line == 0 ? "" : std::to_string(line));
-}
-
-Html with_source_links(const CellView& v, std::string_view text) {
+Html SourceLinks::linked(std::string_view text) {
   Html html;
   std::size_t at = 0;
-  for (auto r = next_reference(v, text.substr(0, kLongestText), 0); r;
-       r = next_reference(v, text.substr(0, kLongestText), at)) {
+  for (auto r = next_reference(view_, text.substr(0, kLongestText), 0); r;
+       r = next_reference(view_, text.substr(0, kLongestText), at)) {
+    const std::string target = line_target(r->file, std::to_string(r->line));
     html.text(text.substr(at, r->begin - at))
-        .element("a", {{"href", fmt::format("#{}", line_target(r->file, r->line))}},
-                 text.substr(r->begin, r->end - r->begin));
+        .element("a", {{"href", "#" + target}}, text.substr(r->begin, r->end - r->begin));
+    lines_[r->file].insert(r->line);
     at = r->end;
   }
   html.text(text.substr(at));
   return html;
 }
 
-Html sources_section(const CellView& v) {
+Html sources_section(const CellView& v, const SourceLinks& links) {
   Html html;
   html.raw("<section><h2>Sources</h2>\n");
   if (v.sources.empty()) {
     html.raw("<p>Not shown: ").text(v.sources_problem).raw("</p></section>\n");
     return html;
   }
-  std::vector<std::set<std::size_t>> marked(v.sources.size());
-  if (v.evidence) {
-    for (const CaseResult& r : v.evidence->cases) collect(v, r.detail, marked);
-    collect(v, v.evidence->build.log, marked);
-  }
-  for (std::size_t i = 0; i < v.sources.size(); ++i) add_source(html, v, i, marked[i]);
+  for (std::size_t i = 0; i < v.sources.size(); ++i) add_source(html, v, i, links.lines(i));
   html.raw("</section>\n");
   return html;
 }

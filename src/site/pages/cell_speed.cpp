@@ -108,20 +108,23 @@ void add_timed_case(Html& html, const CellView& v, const CaseResult& r,
                     modelled ? "Modelled: " : "", modelled ? share_of_floor(*s) : s->ratio_to_par,
                     modelled ? "the floor" : "par", interval, s->ratio_to_naive, 100 * s->points));
   }
-  begin_table(html, "Times of " + r.name,
-              {{""},
-               {"", Column::Kind::plain, strip_axis(axis, unit.name, unit.per_second)},
-               {modelled ? "modelled" : "median", Column::Kind::right},
-               {modelled ? "" : "middle half", Column::Kind::right},
-               {modelled ? "" : "runs", Column::Kind::right}});
+  std::vector<Column> head{{"implementation"},
+                           {"", Column::Kind::plain, strip_axis(axis, unit.name, unit.per_second)},
+                           {modelled ? "modelled" : "median", Column::Kind::right}};
+  if (!modelled) {
+    head.push_back({"middle half", Column::Kind::right});
+    head.push_back({"runs", Column::Kind::right});
+  }
+  begin_table(html, "Times of " + r.name, head);
   for (const Timed& t : all) {
     if (t.seconds.empty()) continue;
     html.raw("<tr><th scope=row>").text(t.name);
     html.raw("<td class=g>")
         .add(dot_strip(axis, t.seconds, t.series, v.brief ? kFewDots : kMostDots));
     number_cell(html, report::duration(median(t.seconds)));
+    if (modelled) continue;
     number_cell(html, spread_text(t.seconds));
-    number_cell(html, modelled ? "" : std::to_string(t.seconds.size()));
+    number_cell(html, std::to_string(t.seconds.size()));
   }
   end_table(html);
 }
@@ -274,7 +277,7 @@ Html roofline_section(const CellView& v) {
       "took. Flops are those of matrix products.</p>");
   add_roofline_chart(html, *roof, works);
   begin_table(html, "Roofline",
-              {{"", Column::Kind::right},
+              {{"no.", Column::Kind::right},
                {"timed case"},
                {"least MB", Column::Kind::right},
                {"least Mflop", Column::Kind::right},

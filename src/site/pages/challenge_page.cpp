@@ -51,16 +51,18 @@ void begin_answer_row(Html& html, const std::string& path, const Answer& a) {
 void add_answers(Html& html, const compare::Field& field, std::size_t challenge,
                  const std::vector<Answer>& answers, const std::string& path) {
   const ChartAxis axis = score_axis();
-  begin_table(html, "Answers",
-              {{"model", Column::Kind::text},
-               {"", Column::Kind::plain, strip_axis(axis)},
-               {"best (95 %)", Column::Kind::number},
-               {"mean of attempts", Column::Kind::number},
-               {"grade", Column::Kind::text},
-               {"verdict", Column::Kind::text},
-               {"correctness", Column::Kind::number},
-               {"speed", Column::Kind::number},
-               {"main reason"}});
+  const bool several =
+      std::ranges::any_of(answers, [](const Answer& a) { return a.cell->count() > 1; });
+  std::vector<Column> head{{"model", Column::Kind::text},
+                           {"", Column::Kind::plain, strip_axis(axis)},
+                           {"best (95 %)", Column::Kind::number}};
+  if (several) head.push_back({"mean of attempts", Column::Kind::number});
+  head.insert(head.end(), {{"grade", Column::Kind::grade},
+                           {"verdict", Column::Kind::text},
+                           {"correctness", Column::Kind::number},
+                           {"speed", Column::Kind::number},
+                           {"main reason"}});
+  begin_table(html, "Answers", head);
   for (const Answer& a : answers) {
     const Score& s = a.cell->best->score;
     std::vector<Mark> marks;
@@ -71,10 +73,12 @@ void add_answers(Html& html, const compare::Field& field, std::size_t challenge,
     begin_answer_row(html, path, a);
     html.raw("<td class=g>").add(strip(axis, marks));
     number_cell(html, report::total(s) + field.currency_mark(challenge, *a.cell->best));
-    number_cell(html,
-                a.cell->count() < 2
+    if (several) {
+      number_cell(
+          html, a.cell->count() < 2
                     ? ""
                     : fmt::format("{} of {}", report::points(a.cell->mean.value), a.cell->count()));
+    }
     html.raw("<td>").element("span", {{"class", grade_class(s)}}, s.letter);
     html.raw("<td>").element("span", {{"class", verdict_class(s.verdict)}},
                              report::short_verdict(s.verdict));
@@ -247,9 +251,10 @@ void add_gaps(Html& html, const SiteView& v, std::size_t stale,
   }
   if (without > 0) {
     html.raw("<p class=note>")
-        .text(fmt::format("Errors and what was learned are not known of {} of {} answers, whose "
-                          "evidence is not here; their pages have the command that makes it.",
-                          without, compared.size()));
+        .text(fmt::format("Errors and what was learned are not known of {} of {} answer{}, whose "
+                          "evidence is not here; {} the command that makes it.",
+                          without, compared.size(), compared.size() == 1 ? "" : "s",
+                          without == 1 ? "its page has" : "their pages have"));
   }
 }
 

@@ -38,9 +38,9 @@ std::string summary_of(const DeviceView& d, const report::Standing& s) {
   } else if (s.reference) {
     text += "; a reference, which has no rank";
   } else if (s.average) {
-    text += s.stale > 0
-                ? fmt::format(", not ranked by its average: {} of its results are stale", s.stale)
-                : ", not ranked by its average: others attempted more challenges";
+    text += s.stale > 0 ? fmt::format(", not ranked by its average: {} of its results {} stale",
+                                      s.stale, s.stale == 1 ? "is" : "are")
+                        : ", not ranked by its average: others attempted more challenges";
   }
   return text + fmt::format(". The average is the {}.", compare::title(d.shown().by));
 }
@@ -68,23 +68,21 @@ void add_challenges(Html& html, const DeviceView& d, const report::Standing& s,
   const ChartAxis axis = score_axis();
   const bool several = std::ranges::any_of(
       s.player->cells, [](const compare::Cell& c) { return c.attempts.size() > 1; });
-  begin_table(html, fmt::format("Challenges, {}", device_words(d.device)),
-              {{"challenge", Column::Kind::text},
-               {"", Column::Kind::plain, strip_axis(axis)},
-               {"best (95 %)", Column::Kind::number},
-               {"grade", Column::Kind::text},
-               {"verdict", Column::Kind::text},
-               {"correctness", Column::Kind::number},
-               {"speed", Column::Kind::number},
-               {"main reason"},
-               {several ? "attempts" : ""}});
+  std::vector<Column> head{
+      {"challenge", Column::Kind::text},     {"", Column::Kind::plain, strip_axis(axis)},
+      {"best (95 %)", Column::Kind::number}, {"grade", Column::Kind::grade},
+      {"verdict", Column::Kind::text},       {"correctness", Column::Kind::number},
+      {"speed", Column::Kind::number},       {"main reason"}};
+  if (several) head.push_back({"attempts"});
+  begin_table(html, fmt::format("Challenges, {}", device_words(d.device)), head);
   for (std::size_t i = 0; i < s.player->cells.size(); ++i) {
     const compare::Cell& c = s.player->cells[i];
     const ChallengeSpec& spec = *d.shown().field.challenges[i];
     html.raw("<tr><th scope=row>");
     const std::string title = spec.title + (d.shown().field.is_partial(i) ? " (partial)" : "");
     if (c.best == nullptr) {
-      html.text(title).raw("<td class=g><td class=n>no answer<td><td><td><td><td><td>\n");
+      html.text(title).raw("<td class=g><td class=n>no answer<td><td><td><td><td>");
+      html.raw(several ? Literal("<td>\n") : Literal("\n"));
       continue;
     }
     const Score& score = c.best->score;

@@ -70,7 +70,7 @@ void add_ranking(Html& html, const Shown& s) {
                {"score (95 %)", Column::Kind::number},
                {"best", Column::Kind::number},
                {"first", Column::Kind::number},
-               {"grade", Column::Kind::text},
+               {"grade", Column::Kind::grade},
                {"challenges", Column::Kind::number},
                {"won, tied, lost", Column::Kind::right}},
               "ranking");
@@ -172,7 +172,7 @@ void add_device(Html& html, const DeviceView& d, std::size_t page) {
       "a tie. Only models that attempted every whole challenge are ranked by their average: "
       "averages over different challenges do not compare. A stale answer, measured by other rules "
       "than today's, counts as not attempted. References (ref.) are samples, "
-      "no models, and have no rank.</p>");
+      "not models, and have no rank.</p>");
   add_matrix(html, s);
   if (page == 1) add_takeaways(html, d);
   html.add(dimension_chart(s))
@@ -219,10 +219,11 @@ std::size_t most_models(const SiteView& v) {
 void add_pages(Html& html, const SiteView& v, std::size_t page) {
   const std::size_t pages = ranking_pages(v);
   if (pages < 2) return;
+  const std::size_t models = most_models(v);
   html.raw("<nav aria-label=Pages><ul class=attempts>");
   for (std::size_t i = 1; i <= pages; ++i) {
-    const std::string name = fmt::format("{} to {}", (i - 1) * kModelsPerPage + 1,
-                                         std::min(i * kModelsPerPage, most_models(v)));
+    const std::string name =
+        fmt::format("{} to {}", (i - 1) * kModelsPerPage + 1, std::min(i * kModelsPerPage, models));
     if (i == page) {
       html.raw("<li aria-current=page>").text(name);
     } else {
@@ -265,7 +266,7 @@ std::string ranking_document(const SiteView& v, std::size_t page) {
   if (v.devices.empty()) {
     main.raw("<p>Nothing has been measured yet: <code>assay run</code> measures.</p>");
   } else {
-    if (!v.stale.empty()) main.raw("<p class=note>").text(v.stale).raw("</p>\n");
+    if (!v.stale.empty()) main.raw("<p class=note>").prose(v.stale).raw("</p>\n");
     add_contents(main, v, path);
     add_filters(main, v, pages > 1);
   }
