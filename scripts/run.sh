@@ -3,13 +3,17 @@
 # go to `assay run`; see build/assay run --help. With --results the rankings are those of that folder.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# With what the program says of itself, `cmake --install build` has all that it needs.
-"$root/scripts/setup.sh" assay assay_described
 for argument in "$@"; do
   case $argument in
-    -h | --help) exec "$root/build/assay" --root "$root" run --help ;;
+    -h | --help)
+      sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"
+      [ -x "$root/build/assay" ] && exec "$root/build/assay" --root "$root" run --help
+      exit 0
+      ;;
   esac
 done
+# With what the program says of itself, `cmake --install build` has all that it needs.
+"$root/scripts/setup.sh" assay assay_described
 status=0
 "$root/build/assay" --root "$root" run "$@" || status=$?
 # What could be measured is stored even if something could not.

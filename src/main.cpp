@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/conventions.h"
 #include "cli/output.h"
 #include "util/process_limits.h"
 #include "util/stop.h"
@@ -108,6 +109,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_slurm(app, action, rest);
   cli::add_descriptions(app);
   app.footer(kFooter);  // now, for commands inherit what stands before
+  cli::keep_conventions(app);
   try {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {

@@ -173,14 +173,21 @@ def main() -> int:
     options = parser.parse_args()
     settings = {"stages": options.stages.split(",") if options.stages else None, "quick": options.quick, "client": "example"}
     requests = []
-    for path in options.answers:
-        text = path.read_text(encoding="utf-8")
-        code = path.suffix in (".cpp", ".cu")
-        answer = {"files": {f"submission{path.suffix}": text}} if code else {"chat": text}
-        requests.append(request(options.challenge, **answer, **settings))
-    client = Client(options.url, token=os.environ.get("ASSAY_TOKEN"))
-    for path, reward in zip(options.answers, rewards(client, requests)):
-        print(f"{'none' if reward is None else format(reward, '.3f'):>8}  {path}")
+    try:
+        for path in options.answers:
+            text = path.read_text(encoding="utf-8")
+            code = path.suffix in (".cpp", ".cu")
+            answer = {"files": {f"submission{path.suffix}": text}} if code else {"chat": text}
+            requests.append(request(options.challenge, **answer, **settings))
+        client = Client(options.url, token=os.environ.get("ASSAY_TOKEN"))
+        for path, reward in zip(options.answers, rewards(client, requests)):
+            print(f"{'none' if reward is None else format(reward, '.3f'):>8}  {path}")
+    except urllib.error.URLError as e:
+        print(f"no server answers at {options.url}: {e.reason}; `assay serve` starts one", file=sys.stderr)
+        return 2
+    except (OSError, UnicodeDecodeError, AssayError) as e:
+        print(e, file=sys.stderr)
+        return 2
     return 0
 
 

@@ -157,7 +157,8 @@ std::string completions_url(const std::string& url) {
   const std::string shown = printable(url, 1, 120);
   if ((parts.scheme != "http" && parts.scheme != "https") || parts.authority.empty()) {
     throw Error(fmt::format(
-        "'{}' is no URL of an endpoint: name its base, such as http://localhost:8000/v1", shown));
+        "'{}' is not a URL of an endpoint: name its base, such as http://localhost:8000/v1",
+        shown));
   }
   if (parts.authority.find('@') != std::string::npos) {
     throw Error(

@@ -170,10 +170,11 @@ int list(const std::vector<Attack>& attacks, bool json) {
     fmt::print("{}\n", all.dump(2));
     return kDone;
   }
-  TextTable table({"attack", "", "expected", "what it does"});
+  constexpr std::size_t kMargin = 4;
+  const std::string margin(kMargin, ' ');
   for (const Attack& a : attacks)
-    table.add({a.id, a.name, fmt::format("{}", fmt::join(a.expected, " | ")), a.what});
-  fmt::print("{}", table.str());
+    fmt::print("{} {}: {}\n{}{}", a.id, a.name, fmt::join(a.expected, " | "), margin,
+               wrapped(a.what, kTerminalColumns - kMargin, margin));
   return kDone;
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <thread>
 
-#include "assay/error.h"
 #include "cases/challenge_registry.h"
 #include "cli/boards.h"
 #include "cli/context.h"
@@ -50,9 +49,11 @@ std::string size_text(std::uintmax_t bytes) {
 void tell_gaps(const site::SiteReport& r) {
   if (r.without_evidence > 0) {
     tell(
-        fmt::format("{} of {} cells are shown without evidence; their pages say why, and the "
-                    "command that makes it\n",
-                    r.without_evidence, r.cells));
+        fmt::format("of {} the evidence is not here: their pages say why, and which command makes "
+                    "it\n",
+                    r.without_evidence == r.cells
+                        ? counted(r.cells, "cell")
+                        : fmt::format("{} of {}", r.without_evidence, counted(r.cells, "cell"))));
   }
   if (r.unknown > 0) {
     tell(fmt::format("{} results are of challenges that are not known here, and left out\n",
@@ -61,13 +62,7 @@ void tell_gaps(const site::SiteReport& r) {
 }
 
 int make_board(const Context& context, const BoardOptions& o) {
-  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
-  if (!o.results.empty() && !has_board(results)) {
-    throw Error(
-        fmt::format("{} has no scoreboard.json: name a folder that `assay run --results {}` "
-                    "has filled",
-                    results.string(), o.results));
-  }
+  const fs::path results = results_folder(context, o.results);
   const fs::path out = o.out.empty() ? results / "site" : fs::path(o.out);
   const Scoreboard board = open_board(results);
   const std::vector<ChallengeSpec> specs = load_specs(context);
@@ -103,7 +98,7 @@ int make_board(const Context& context, const BoardOptions& o) {
 void add_board(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("board", "Write the board as a static site");
   auto options = std::make_shared<BoardOptions>();
-  command->add_option("--out", options->out,
+  command->add_option("-o,--out", options->out,
                       "folder of the site (default: site/ in the folder of results)");
   command->add_option("--results", options->results,
                       "folder of scoreboard.json (default: WORK/results)");

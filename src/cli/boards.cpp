@@ -36,6 +36,15 @@ bool has_board(const fs::path& folder) {
   return fs::exists(store::board_path(folder)) || fs::exists(store::journal_path(folder));
 }
 
+fs::path results_folder(const Context& context, const std::string& named) {
+  if (named.empty()) return context.results();
+  if (!has_board(named)) {
+    throw Error(fmt::format("no {}: `assay run --results {}` writes it",
+                            store::board_path(named).string(), quoted(named)));
+  }
+  return named;
+}
+
 std::string where_the_site_is(const fs::path& results, const std::string& named) {
   const std::string command = "assay board" + (named.empty() ? "" : " --results " + quoted(named));
   const fs::path index = results / "site" / "index.html";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assay/results.h"
+#include "cli/context.h"
 #include "store/board_file.h"
 
 namespace assay::cli {
@@ -19,6 +20,10 @@ Scoreboard open_board_to_change(const std::filesystem::path& folder);
 
 // Whether the folder holds a board, finished or still in a journal.
 bool has_board(const std::filesystem::path& folder);
+
+// The named folder, else the results of the working folder. Throws Error if a named folder holds no
+// board; otherwise a typo would look like an empty board.
+std::filesystem::path results_folder(const Context&, const std::string& named);
 
 // One line: the location of the board's site, or the command that makes one. `named` is the folder
 // as given with --results, or "".

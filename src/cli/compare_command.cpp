@@ -116,7 +116,7 @@ void add_compare(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("compare", "Models side by side: who is better where, and why");
   auto options = std::make_shared<CompareOptions>();
-  command->add_option("MODEL", options->models, "two models or more, as the board names them")
+  command->add_option("MODEL", options->models, "two to eight models, as the board names them")
       ->required()
       ->expected(2, 8);
   command->add_option("-c,--challenge", options->challenges, "only these challenges");

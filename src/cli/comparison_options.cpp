@@ -1,11 +1,6 @@
 #include "cli/comparison_options.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-
-#include "assay/error.h"
-#include "cli/boards.h"
 
 namespace assay::cli {
 
@@ -19,14 +14,5 @@ void add_figure_option(CLI::App& command, std::string& by) {
 }
 
 compare::By figure_named(const std::string& name) { return compare::by_from(name).value(); }
-
-std::filesystem::path results_folder(const Context& context, const std::string& named) {
-  if (named.empty()) return context.results();
-  if (!has_board(named)) {
-    throw Error(fmt::format("no {}: `assay run --results {}` writes it",
-                            store::board_path(named).string(), named));
-  }
-  return named;
-}
 
 }  // namespace assay::cli

@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 using compare::CellChange;
 
 struct DiffOptions {
-  std::string before, after, model, challenge;
+  std::string before, after;
+  std::vector<std::string> models, challenges;  // empty: all
   double least = 0;
   bool all = false, json = false, across_specs = false;
 };
@@ -37,7 +38,7 @@ Scoreboard board_of_revision(const Context& context, const std::string& revision
   const auto commit = commit_named(context.work, revision);
   if (!commit) {
     throw Error(
-        fmt::format("'{}' is no folder of results, no scoreboard.json, and no revision of a "
+        fmt::format("'{}' is not a folder of results, a scoreboard.json or a revision of a "
                     "git repository around {}",
                     revision, context.work.string()));
   }
@@ -66,20 +67,24 @@ void require_known(const DiffOptions& o, const Scoreboard& before, const Scorebo
       challenges.insert(key.challenge);
     }
   }
-  const auto require = [](const char* kind, const std::string& name,
+  const auto require = [](const char* kind, const std::vector<std::string>& names,
                           const std::set<std::string>& known) {
-    if (!name.empty() && !known.contains(name))
-      throw Error("on these boards: " + unknown_name(kind, name, {known.begin(), known.end()}));
+    for (const std::string& name : names) {
+      if (!known.contains(name))
+        throw Error("on these boards: " + unknown_name(kind, name, {known.begin(), known.end()}));
+    }
   };
-  require("model", o.model, models);
-  require("challenge", o.challenge, challenges);
+  require("model", o.models, models);
+  require("challenge", o.challenges, challenges);
 }
 
 Scoreboard narrowed(Scoreboard board, const DiffOptions& o) {
   std::erase_if(board.entries, [&](const auto& entry) {
-    const CellKey& key = entry.first;
-    return (!o.model.empty() && key.model != o.model) ||
-           (!o.challenge.empty() && key.challenge != o.challenge);
+    const auto is_wanted = [](const std::vector<std::string>& wanted, const std::string& name) {
+      return wanted.empty() || std::ranges::find(wanted, name) != wanted.end();
+    };
+    return !is_wanted(o.models, entry.first.model) ||
+           !is_wanted(o.challenges, entry.first.challenge);
   });
   return board;
 }
@@ -167,8 +172,10 @@ void add_diff(CLI::App& app, Action& action) {
                    "around WORK, of which results/scoreboard.json is read")
       ->required();
   command->add_option("NEW", options->after, "likewise (default: WORK/results)");
-  command->add_option("-m,--model", options->model, "only this model");
-  command->add_option("-c,--challenge", options->challenge, "only this challenge");
+  command->add_option("-m,--model", options->models, "only this model; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("-c,--challenge", options->challenges, "only this challenge; repeatable")
+      ->allow_extra_args(false);
   command
       ->add_option("--least", options->least,
                    "points that a difference must have besides being beyond noise")

@@ -28,6 +28,7 @@
 #include "sandbox/worker_image.h"
 #include "util/files.h"
 #include "util/stop.h"
+#include "util/text.h"
 
 namespace assay::cli {
 namespace {
@@ -202,7 +203,9 @@ void print_json(const std::vector<Diagnosis>& findings) {
 void print_text(const std::vector<Diagnosis>& findings) {
   constexpr const char* kWords[] = {"ok", "note", "BAD"};
   for (const Diagnosis& f : findings) {
-    fmt::print("{:<4} {:<24} {}\n", kWords[static_cast<std::size_t>(f.state)], f.name, f.value);
+    constexpr std::size_t kColumn = 30;  // of the value
+    fmt::print("{:<4} {:<24} {}", kWords[static_cast<std::size_t>(f.state)], f.name,
+               wrapped(f.value, kTerminalColumns - kColumn, std::string(kColumn, ' ')));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "assay/error.h"
+#include "cli/conventions.h"
 #include "cli/output.h"
 #include "submission/submission.h"
 #include "util/clock.h"
@@ -96,7 +97,8 @@ void add_request_options(CLI::App& command, EndpointOptions& o) {
   command.add_option("--parallel", o.parallel, "requests at a time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command.add_option("--key-env", o.key_variable, "environment variable that holds the key")
+  may_be_empty(command.add_option("--key-env", o.key_variable,
+                                  "environment variable that holds the key; '' for none"))
       ->capture_default_str();
   command.add_option("--header", o.headers, "further header NAME=VALUE; values are not stored")
       ->allow_extra_args(false);

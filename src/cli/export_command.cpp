@@ -10,7 +10,6 @@
 
 #include "assay/error.h"
 #include "cli/boards.h"
-#include "cli/comparison_options.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
@@ -121,6 +120,8 @@ report::CodeOf code_in_evidence(const fs::path& results, std::size_t& missing) {
 }
 
 int export_table(const Context& context, const ExportOptions& o) {
+  if (!o.into.empty())
+    throw Error("--into is for `assay export harbor`: a table goes to the file of --out");
   const fs::path results = results_folder(context, o.results);
   const Scoreboard board = open_board(results);
   require_on_board(o.models, board);

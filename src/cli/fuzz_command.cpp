@@ -58,28 +58,35 @@ struct Subject {
   std::string name() const { return device == Device::sim ? model + " (sim)" : model; }
 };
 
+// The draw that --draw names, if it does. Throws Error for one that the challenge has not.
+nlohmann::json draw_from(const FuzzCommand& c, const ChallengeSpec& spec) {
+  if (!spec.random)
+    throw Error(
+        fmt::format("{} has no space of inputs: its spec.json has no \"random\"", c.challenge));
+  if (c.draw.empty()) return {};
+  nlohmann::json draw = parse_json(c.draw, "--draw");
+  if (!draw.is_object()) throw Error("--draw: expected an object such as '{\"rows\": 3}'");
+  draw::check_names(*spec.random, draw);
+  return draw;
+}
+
 class Fuzzing {
  public:
   Fuzzing(const Context& context, const FuzzCommand& c)
       : c_(c),
         spec_(load_specs(context, {c.challenge}).front()),
+        draw_(draw_from(c, spec_)),
         harness_(set_up(context, c.harness)),
         world_(cases::real_world(*harness_.builder)),
         options_{harness_.tier.tier, c.seed.value_or(random_seed()), {}, simulator_threads(1)},
         submissions_(c.submissions.empty() ? context.submissions() : fs::path(c.submissions)) {
-    if (!spec_.random)
-      throw Error(
-          fmt::format("{} has no space of inputs: its spec.json has no \"random\"", c.challenge));
     choose_subjects();
   }
 
   int replay() {
-    const nlohmann::json draw = parse_json(c_.draw, "--draw");
-    if (!draw.is_object()) throw Error("--draw: expected an object such as '{\"rows\": 3}'");
-    draw::check_names(*spec_.random, draw);
     bool failed = false;
     for (Subject& s : subjects_) {
-      const CaseResult result = s.fuzzer->replay(draw, options_.seed);
+      const CaseResult result = s.fuzzer->replay(draw_, options_.seed);
       fmt::print("{}: {} ({})\n", s.name(), code(result.verdict), description(result.verdict));
       print_facts(result);
       failed = failed || (result.verdict != Verdict::ok && result.verdict != Verdict::unsupported);
@@ -241,6 +248,7 @@ class Fuzzing {
 
   const FuzzCommand& c_;
   ChallengeSpec spec_;
+  nlohmann::json draw_;
   Harness harness_;
   cases::World world_;
   cells::RunOptions options_;
@@ -269,8 +277,8 @@ the other refused: the call must do without, or return ASSAY_ENOMEM and leave no
 A failure is shrunk to the simplest inputs that fail alike, and printed with the command
 that replays it. Without --model the challenge's own implementations are searched: naive,
 par, the examples that are only slow, and the shipped right answers, in C++ and, where
-there is nvcc, in CUDA. Without
---seconds it goes on until Ctrl-C. Nothing is written but the cache.
+there is nvcc, in CUDA. Without --seconds it goes on until Ctrl-C. Nothing is written but
+the cache.
 
 Exit status: 0 nothing found, 1 something was, 2 wrong usage or a fault of the harness;
 130, 143 or 129 stopped by SIGINT, SIGTERM or SIGHUP: what was found is printed before.
@@ -292,7 +300,8 @@ Examples:
                       "run this draw alone: JSON with a value for each axis, as it was printed");
   command->add_option("--seed", c->seed,
                       "of the draws; with --draw, of its inputs (default: a random one)");
-  command->add_option("--submissions", c->submissions, "folder of submissions");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default: WORK/submissions)");
   add_harness_options(*command, c->harness);
   command->callback(
       [&action, c] { action = [c](const Context& context) { return execute(context, *c); }; });

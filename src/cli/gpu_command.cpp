@@ -429,8 +429,9 @@ Examples:
 )");
   auto c = std::make_shared<GpuCommand>();
   command->add_option("-c,--challenge", c->challenges, "only this challenge; repeatable");
-  command->add_option("--model", c->models, "also the answers of this model; repeatable");
-  command->add_option("--submissions", c->submissions, "the folder of answers");
+  command->add_option("-m,--model", c->models, "also the answers of this model; repeatable");
+  command->add_option("--submissions", c->submissions,
+                      "folder of models (default: WORK/submissions)");
   command->add_option("--case", c->only, "only this case");
   command
       ->add_option("--sizes", c->sizes,
@@ -441,9 +442,9 @@ Examples:
   command->add_option("--gpu", c->gpu, "the data sheet for floor and model (default: by its name)")
       ->check(CLI::IsMember(gpu_names()));
   add_gpu_choice(*command, c->choice);
-  command->add_option("--json", c->json, "write everything to this file");
+  command->add_option("--json", c->json, "write everything to this file")->type_name("FILE");
   command->add_option("--seed", c->seed, "of the inputs (default: a random one)");
-  command->add_option("--jobs", c->jobs, "checks side by side")
+  command->add_option("-j,--jobs", c->jobs, "checks side by side")
       ->check(CLI::Range(std::size_t{1}, kMostJobs))
       ->default_val(4);
   command->add_flag("--quick", c->quick, "fewer cases and repetitions");

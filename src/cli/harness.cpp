@@ -24,7 +24,16 @@ void add_cache_options(CLI::App& app, HarnessOptions& options) {
   app.add_option("--cache-limit", options.cache_limit,
                  "its size, such as 500M or 4G (the default): beyond it what was used least\n"
                  "recently goes")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            const std::string given = text;
+            try {
+              if (CLI::AsSizeValue(false)(text).empty()) return std::string();
+            } catch (const CLI::ValidationError&) {  // of the unit, in words of its own
+            }
+            return fmt::format("'{}' is not a size, such as 500M or 4G", given);
+          },
+          ""))
       ->type_name("SIZE");
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "assay/error.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "records/entrant_json.h"
@@ -33,7 +34,7 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
     table.add({s.name, s.difficulty, std::to_string(s.cases.size()), std::to_string(count_timed(s)),
                std::to_string(spec_for(Device::sim, s).cases.size()), s.summary});
   }
-  return table.str();
+  return table.str(kTerminalColumns);
 }
 
 using Models = std::map<std::string, ModelInfo>;
@@ -66,7 +67,7 @@ std::string model_table(const std::vector<Submission>& submissions, const Models
     table.add({s.model, shown_name(models.at(s.model)), s.challenge,
                s.attempt.empty() ? "-" : s.attempt, to_string(s.device()), files_of(s)});
   }
-  return table.str();
+  return table.str(kTerminalColumns);
 }
 
 void add_challenges(nlohmann::ordered_json& document, const std::vector<ChallengeSpec>& specs) {
@@ -105,19 +106,26 @@ int execute(const Context& context, const ListCommand& c) {
   for (const ChallengeSpec& s : specs) names.push_back(s.name);
   const std::filesystem::path root =
       c.submissions.empty() ? context.submissions() : std::filesystem::path(c.submissions);
+  const bool of_models = c.what != "challenges";
+  if (of_models && !c.submissions.empty() && !std::filesystem::is_directory(root))
+    throw Error(fmt::format("no folder {}: --submissions names a folder of models", root.string()));
   const std::vector<Submission> submissions = find_submissions(root, names, warnings);
   const Models models = described_models(root, submissions);
   for (const std::string& warning : warnings) tell(fmt::format("warning: {}\n", warning));
   if (c.json) {
     nlohmann::ordered_json document;
     if (c.what != "models") add_challenges(document, specs);
-    if (c.what != "challenges") add_models(document, submissions, models);
+    if (of_models) add_models(document, submissions, models);
     fmt::print("{}\n", document.dump(1));
     return kDone;
   }
   if (c.what != "models") fmt::print("{}", challenge_table(specs));
   if (c.what == "all") fmt::print("\n");
-  if (c.what != "challenges") fmt::print("{}", model_table(submissions, models));
+  if (of_models && submissions.empty()) {
+    fmt::print("no answers in {}: assay ask, add or deploy brings some\n", root.string());
+  } else if (of_models) {
+    fmt::print("{}", model_table(submissions, models));
+  }
   return kDone;
 }
 

@@ -90,7 +90,8 @@ void add_merge(CLI::App& app, Action& action) {
           "where both have a cell: the newest (default), theirs or ours. Of the same\n"
           "sources the newest full measurement, however new a quick one is. One of an\n"
           "older measurement revision never replaces one of a newer, whatever is preferred")
-      ->transform(CLI::CheckedTransformer(kPreferences).description("{newest,theirs,ours}"));
+      ->transform(CLI::CheckedTransformer(kPreferences).description("{newest,theirs,ours}"))
+      ->type_name("TEXT");
   command->add_option("--results", options->results,
                       "the folder that takes them in (default: WORK/results)");
   command->footer(

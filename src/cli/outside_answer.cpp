@@ -14,7 +14,8 @@
 namespace assay::cli {
 
 void add_outside_options(CLI::App& app, OutsideOptions& options, bool real_gpu) {
-  app.add_option("PATH", options.path, "an answer's folder, or a file that ends in .cpp or .cu")
+  app.add_option("PATH", options.path,
+                 "an answer's folder, or a file that ends in .cpp, .cc or .cu")
       ->required();
   app.add_option("--challenge,-c", options.challenge,
                  "which it answers (default: from the folder's name or its functions)");

@@ -35,7 +35,7 @@ void require_measured(const Scoreboard& board, const RemoveOptions& o) {
 }
 
 int remove(const Context& context, const RemoveOptions& o) {
-  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
+  const fs::path results = results_folder(context, o.results);
   require_measured(open_board_to_change(results), o);
   const auto removed = store::remove_cells(results, [&](const CellKey& key) {
     return key.model == o.model && (o.challenge.empty() || key.challenge == o.challenge);

@@ -19,6 +19,7 @@
 #include "store/mutation_record.h"
 #include "submission/submission.h"
 #include "util/files.h"
+#include "util/shell.h"
 #include "util/stop.h"
 
 namespace assay::cli {
@@ -70,12 +71,7 @@ Targets find_targets(const Context& context, const ReportOptions& o) {
 // An empty board is fine if nothing has run yet, but not in a named folder: a typo would wipe the
 // rankings.
 Scoreboard load_board(const Context& context, const ReportOptions& o) {
-  const fs::path folder = board_folder(context, o);
-  if (!o.results.empty() && !has_board(folder)) {
-    throw Error(fmt::format("no {}: `assay run --results {}` writes it",
-                            store::board_path(folder).string(), o.results));
-  }
-  return open_board(folder);
+  return open_board(results_folder(context, o.results));
 }
 
 // The current descriptions of the models, from the files beside the submissions. If the results
@@ -163,11 +159,28 @@ std::vector<Document> documents(const Targets& targets, const Scoreboard& board,
   return all;
 }
 
-int check(const std::vector<Document>& all) {
+// The command that writes what --check compares.
+std::string writing_command(const ReportOptions& o) {
+  std::string text = "assay report";
+  const std::pair<const char*, const std::string*> kNamed[] = {{"--readme", &o.readme},
+                                                               {"--rankings", &o.rankings},
+                                                               {"--analysis", &o.analysis},
+                                                               {"--results", &o.results},
+                                                               {"--submissions", &o.submissions}};
+  for (const auto& [option, value] : kNamed) {
+    if (!value->empty()) text += fmt::format(" {} {}", option, quoted(*value));
+  }
+  return o.by == "mean" ? text : text + " --by " + o.by;
+}
+
+int check(const std::vector<Document>& all, const std::string& command) {
   int status = kDone;
   for (const Document& d : all) {
     if (d.before == d.after) continue;
-    tell(fmt::format("{} is out of date: run `assay report` and commit it\n", d.file.string()));
+    const char* state = d.before.empty()  ? "is missing"
+                        : d.after.empty() ? "is no longer needed"
+                                          : "is out of date";
+    tell(fmt::format("{} {}: run `{}` and commit it\n", d.file.string(), state, command));
     status = kCheckFailed;
   }
   return status;
@@ -204,10 +217,10 @@ int report(const Context& context, const ReportOptions& o) {
   const auto all =
       documents(find_targets(context, o), board, load_specs(context), figure_named(o.by));
   if (o.check && described_anew) {
-    tell(fmt::format("{} describes models as they were: run `assay report` and commit it\n",
-                     store::board_path(board_folder(context, o)).string()));
+    tell(fmt::format("{} describes models as they were: run `{}` and commit it\n",
+                     store::board_path(board_folder(context, o)).string(), writing_command(o)));
   }
-  if (o.check && (check(all) != kDone || described_anew)) return kCheckFailed;
+  if (o.check && (check(all, writing_command(o)) != kDone || described_anew)) return kCheckFailed;
   if (!o.check) {
     if (described_anew) write_descriptions(board_folder(context, o), today);
     for (const Document& d : all) {

@@ -61,6 +61,15 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
   return found;
 }
 
+bool has_source_for(const Context& context, const ShowOptions& o) {
+  const Language needed = o.device == to_string(Device::cpu) ? Language::cpp : Language::cuda;
+  std::vector<std::string> ignored;
+  for (const Submission& s : find_submissions(context.submissions(), {o.challenge}, ignored)) {
+    if (s.model == o.model && s.language == needed) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void nothing_measured(const Context& context, const Scoreboard& board,
                                    const ShowOptions& o) {
   const auto models = known_models(context, board);
@@ -71,10 +80,15 @@ std::vector<const BoardRow*> entries_for(const Scoreboard& board, const ShowOpti
     throw Error(fmt::format("{} has no submission for {}: put one into {}", o.model, o.challenge,
                             (context.submissions() / o.model / o.challenge).string()));
   }
+  if (!o.device.empty() && !has_source_for(context, o)) {
+    throw Error(fmt::format("{} has no submission for {} in {}: the device {} needs one", o.model,
+                            o.challenge, o.device == "cpu" ? "C++" : "CUDA", o.device));
+  }
   throw Error(fmt::format(
-      "nothing measured yet for {} on {}{}: run `assay run --model {} "
-      "--challenge {}`",
-      o.model, o.challenge, o.device.empty() ? "" : " (" + o.device + ")", o.model, o.challenge));
+      "nothing measured yet for {} on {}{}: run `assay run --model {} --challenge {}{}{}`", o.model,
+      o.challenge, o.device.empty() ? "" : " (" + o.device + ")", quoted(o.model),
+      quoted(o.challenge), o.device.empty() ? "" : " --device " + o.device,
+      o.results.empty() ? "" : " --results " + quoted(o.results)));
 }
 
 // The best entry; stale ones rank below all others.
@@ -96,7 +110,8 @@ const BoardRow* attempt_named(const std::vector<const BoardRow*>& entries, const
   std::string measured;
   for (const BoardRow* e : entries) {
     if (e->key.attempt == o.attempt) return e;
-    measured += (measured.empty() ? "" : ", ") + attempt_name(*e);
+    measured += fmt::format("{}{} ({})", measured.empty() ? "" : ", ", attempt_name(*e),
+                            to_string(e->key.device));
   }
   throw Error(fmt::format("no attempt {} of {} on {} was measured; these were: {}", o.attempt,
                           o.model, o.challenge, measured));
@@ -143,7 +158,7 @@ int show_evidence(const ShowOptions& o, const ChallengeSpec& spec, Evidence evid
 
 int show(const Context& context, const ShowOptions& o) {
   const ChallengeSpec spec = load_specs(context, {o.challenge}).front();
-  const fs::path results = o.results.empty() ? context.results() : fs::path(o.results);
+  const fs::path results = results_folder(context, o.results);
   const Scoreboard board = open_board(results);
   const std::vector<ChallengeSpec> specs = load_specs(context, {});
   const Yardsticks yardsticks(board, specs);
@@ -151,6 +166,12 @@ int show(const Context& context, const ShowOptions& o) {
   if (rows.empty()) nothing_measured(context, board, o);
   BoardRow shown = *(o.attempt.empty() ? best_of(rows, yardsticks) : attempt_named(rows, o));
   const BoardRow* row = &board.entries.at(shown.key);
+  if (!o.gpu.empty() && row->key.device != Device::sim) {
+    throw Error(
+        fmt::format("--gpu is for what was simulated, and this was measured on {}: add "
+                    "--device sim",
+                    to_string(row->key.device)));
+  }
   if (const auto about = board.models.find(o.model); about != board.models.end())
     shown.about = about->second;
   const std::string beside =
@@ -182,11 +203,15 @@ int show(const Context& context, const ShowOptions& o) {
 void add_show(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("show", "Explain one score: every point, every failed case");
   auto options = std::make_shared<ShowOptions>();
-  command->add_option("model", options->model, "folder below submissions/")->required();
-  command->add_option("challenge", options->challenge, "folder below challenges/")->required();
+  command->add_option("MODEL", options->model, "folder below submissions/")->required();
+  command->add_option("CHALLENGE", options->challenge, "folder below challenges/")->required();
   command->add_option("--attempt", options->attempt,
                       "which attempt, where a model made several (default: the best)");
-  command->add_option("--device", options->device, "which device, where several were measured");
+  command
+      ->add_option("--device", options->device,
+                   "which device, where several were measured (default: the one with the highest "
+                   "score, though scores of two devices do not compare)")
+      ->check(CLI::IsMember({"cpu", "sim", "cuda"}));
   command
       ->add_option("--gpu", options->gpu,
                    "grade the stored counts of a simulated submission anew, as on this GPU")

@@ -113,7 +113,8 @@ end a table on stderr shows for each kernel
 with --profile a second one
   modelled         time by the rules of docs/simulator.md, and the price that bounds it
   reads, writes    bytes asked for, of the bytes of the sectors that were moved for them
-  local            bytes of threads' arrays in local memory; registers that ptxas spills are not known
+  local            bytes of threads' arrays in local memory; registers that ptxas spills are not
+                   known
   warps resident   of the 64 that a multiprocessor holds, and what limits them; registers are
                    estimated
 then the source lines that most replays are due to, and every finding. A fault ends its kernel,

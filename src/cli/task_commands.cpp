@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "assay/error.h"
 #include "cli/context.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "spec/public_cases.h"
+#include "submission/submission.h"
 #include "task/task.h"
 #include "util/shell.h"
 
@@ -45,6 +47,8 @@ struct DeployCommand {
 };
 
 int deploy_tasks(const Context& context, const DeployCommand& c) {
+  if (const std::string objection = objection_to_model(c.model); !objection.empty())
+    throw Error(fmt::format("no model can have the name '{}': {}", c.model, objection));
   const fs::path into = c.into.empty() ? context.submissions() : fs::path(c.into);
   for (const ChallengeSpec& spec : load_specs(context, c.challenges)) {
     const fs::path folder = into / c.model / spec.name;
@@ -97,7 +101,8 @@ void add_deploy(CLI::App& app, Action& action) {
   command->add_option("--language", c->language, "of the answers")
       ->check(CLI::IsMember({"cpp", "cuda", "both"}))
       ->capture_default_str();
-  command->add_option("--into", c->into, "folder of models (default: WORK/submissions)");
+  command->add_option("--into,--submissions", c->into,
+                      "folder of models (default: WORK/submissions)");
   add_hints_option(*command, c->hints);
   command->footer(
       R"(

@@ -16,6 +16,7 @@
 #include "records/scoreboard.h"
 #include "records/simulated_work.h"
 #include "spec/spec.h"
+#include "util/text.h"
 
 namespace assay::compare {
 namespace {
@@ -164,8 +165,7 @@ void add_ratio(std::vector<Fact>& facts, const std::string& what, const std::str
   const double own = better == Side::a ? a : b, other = better == Side::a ? b : a;
   facts.push_back(
       {Fact::Kind::resource, better,
-       fmt::format("{}: {:.4g}{} against {:.4g}{}", what, own, unit.empty() ? "" : " " + unit,
-                   other, unit.empty() ? "" : " " + unit)});
+       fmt::format("{}: {} against {}", what, amount_text(own, unit), amount_text(other, unit))});
 }
 
 struct Moved {

@@ -75,8 +75,8 @@ void consistency(const Field& field, By by, std::vector<Takeaway>& out) {
   constexpr double kLeast = 1;
   if (ranges.back().width() - ranges.front().width() < kLeast) return;
   out.push_back({Kind::consistency,
-                 "Least apart from worst to best: " + range_text(field, ranges.front()) + "."});
-  out.push_back({Kind::consistency, "Furthest apart: " + range_text(field, ranges.back()) + "."});
+                 "Most even over the challenges: " + range_text(field, ranges.front()) + "."});
+  out.push_back({Kind::consistency, "Least even: " + range_text(field, ranges.back()) + "."});
 }
 
 void attempts_apart(const Field& field, std::vector<Takeaway>& out) {
@@ -135,12 +135,12 @@ void challenges_apart(const Field& field, By by, std::vector<Takeaway>& out) {
   if (columns.size() < 2) return;
   std::ranges::stable_sort(columns, std::greater(), &Column::deviation);
   const auto text = [&](const Column& c) {
-    return fmt::format("{}: standard deviation {} over {} models, {} to {}",
+    return fmt::format("{} (standard deviation {} over {} models, {} to {})",
                        field.challenges[c.challenge]->title, rounded(c.deviation), c.models,
                        rounded(c.low), rounded(c.high));
   };
-  out.push_back({Kind::challenge, "Separates the models most, " + text(columns.front()) + "."});
-  out.push_back({Kind::challenge, "Separates them least, " + text(columns.back()) + "."});
+  out.push_back({Kind::challenge, "Separates the models most: " + text(columns.front()) + "."});
+  out.push_back({Kind::challenge, "Separates them least: " + text(columns.back()) + "."});
 }
 
 void traps_apart(const std::vector<TrapFigure>& traps, std::vector<Takeaway>& out) {

@@ -161,7 +161,7 @@ fs::path put_in_place(const fs::path& begun, const fs::path& model, const std::s
     return folder / "1";
   }
   if (!fs::is_directory(folder))
-    throw Error(fmt::format("{} is no folder: move it away", folder.string()));
+    throw Error(fmt::format("{} is not a folder: move it away", folder.string()));
   for (long n = last_attempt(folder) + 1;; n = std::max(n, last_attempt(folder)) + 1) {
     fs::path attempt = folder / std::to_string(n);
     if (!moved(first, attempt)) continue;

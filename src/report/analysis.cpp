@@ -219,11 +219,11 @@ void add_model(Page& page, const DeviceView& view, const Standing& s) {
     text =
         fmt::format("Average {} by the {} over {} of {} challenges",
                     with_interval(*s.average, s.interval), title(all.by), s.attempted, all.whole);
-    text += s.reference  ? ". It is a reference and has no rank."
-            : s.rank > 0 ? fmt::format(", rank {}{}.", s.rank, s.tied ? " (tied)" : "")
-            : s.stale > 0
-                ? fmt::format("; not ranked by it, for {} of its results are stale.", s.stale)
-                : "; not ranked by it, for it left challenges out.";
+    text += s.reference   ? ". It is a reference and has no rank."
+            : s.rank > 0  ? fmt::format(", rank {}{}.", s.rank, s.tied ? " (tied)" : "")
+            : s.stale > 0 ? fmt::format("; not ranked by it, for {} of its results {} stale.",
+                                        s.stale, s.stale == 1 ? "is" : "are")
+                          : "; not ranked by it, for it left challenges out.";
   } else if (s.stale > 0) {
     text = "No score: its results are stale.";
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "compare/effort.h"
 #include "compare/fast_p.h"
@@ -84,14 +85,23 @@ std::string titles(const Field& field, const std::vector<std::size_t>& challenge
   return text;
 }
 
+// "10.7 points more (9.8 to 11.6)"
+std::string points_more(const Estimate& margin) {
+  const bool fewer = margin.value < 0;
+  const Interval i = margin.interval;
+  return fmt::format("{} points {} ({} to {})", points(std::abs(margin.value)),
+                     fewer ? "fewer" : "more", points(fewer ? -i.high : i.low),
+                     points(fewer ? -i.low : i.high));
+}
+
 std::string record_text(const Pair& pair) {
   const compare::Record& r = pair.record;
   if (r.games() == 0) return "They have no whole challenge in common that could be compared.";
   return fmt::format(
       "{} wins {}, ties {} and loses {} of {} whole {} that both attempted; on "
-      "average it stands {} points apart.",
+      "average it scores {}.",
       pair.a->model, r.wins, r.ties, r.losses, r.games(),
-      r.games() == 1 ? "challenge" : "challenges", signed_interval(*pair.margin));
+      r.games() == 1 ? "challenge" : "challenges", points_more(*pair.margin));
 }
 
 // --- figures over attempts -----------------------------------------------------
@@ -154,20 +164,24 @@ void add_figures(Page& page, const Field& field, const Players& players,
 void add_dimensions(Page& page, const Field& field, const Players& players,
                     const ComparisonOptions& o) {
   // Two models share the same challenges; with more models, each is compared with the first.
-  std::vector<Page::Row> rows;
+  bool any = false;
   for (std::size_t p = 1; p < players.size(); ++p) {
     const Pair pair = compare::compare_pair(field, *players[0], *players[p], o.by, o.goal);
+    std::vector<Page::Row> rows;
     for (const compare::DimensionPair& d : pair.dimensions) {
-      rows.push_back({d.name, fmt::format("{} {}", pair.a->model, points(d.a)),
-                      fmt::format("{} {}", pair.b->model, points(d.b)),
+      rows.push_back({d.name, points(d.a), points(d.b),
                       fmt::format("{:+.1f}", shown(d.a - d.b) + 0.0), tenths(d.max),
                       std::to_string(d.challenges)});
     }
+    if (rows.empty()) continue;
+    if (!any) {
+      page.heading(o.level + 1, "Dimensions");
+      page.paragraph("Mean points over the challenges that both have, best attempts.");
+    }
+    any = true;
+    page.table({"Dimension", pair.a->model, pair.b->model, "Difference", "Of", "Challenges"},
+               "lrrrrr", rows);
   }
-  if (rows.empty()) return;
-  page.heading(o.level + 1, "Dimensions");
-  page.paragraph("Mean points over the challenges that both have, best attempts.");
-  page.table({"Dimension", "This", "That", "Difference", "Of", "Challenges"}, "lrrrrr", rows);
 }
 
 void add_pair_scores(Page& page, const Field& field, const Pair& pair, compare::By by) {
@@ -390,7 +404,7 @@ void add_comparison(Page& page, const Field& field, const Players& players,
     names += (i == 0 ? "" : last && players.size() == 2 ? " against " : ", ") + players[i]->model;
   }
   page.heading(o.level, fmt::format("{}: {}", names, device_title(field.device)));
-  page.paragraph(fmt::format("By the {}.", title(o.by)));
+  page.paragraph(fmt::format("Each score is the {}.", title(o.by)));
   if (players.size() > 2) {
     add_overview(page, field, players, o);
     add_figures(page, field, players, o);

@@ -23,8 +23,17 @@ namespace {
 
 using namespace report;  // only names of this folder
 
+// Text that begins in that column and stays right of it.
+std::string hanging(const std::string& text, std::size_t column) {
+  return wrapped(text, kTerminalColumns - column, std::string(column, ' '));
+}
+
+std::string head_line(const char* name, const std::string& text) {
+  return text.empty() ? "" : fmt::format("  {:<9} {}", name, hanging(text, 12));
+}
+
 std::string field(const char* name, const std::string& value) {
-  return value.empty() ? "" : fmt::format("    {:<9} {}\n", name, value);
+  return value.empty() ? "" : fmt::format("    {:<9} {}", name, hanging(value, 14));
 }
 
 // --- head --------------------------------------------------------------------
@@ -46,16 +55,11 @@ std::string score_lines(const BoardRow& e, const ChallengeSpec& spec, const std:
   if (const DeviceGap gap = device_gap(spec, e.key.device); gap.partial && s.total) {
     std::string missing;
     for (const std::string& m : gap.missing) missing += (missing.empty() ? "" : ", ") + m;
-    text += "  note      partial, enters no average: not graded on this device: " + missing + "\n";
+    text += head_line("note", "partial, enters no average: not graded on this device: " + missing);
   }
-  for (const Note& flag : s.flags) text += "  note      " + one_line(flag.text) + "\n";
-  if (!currency.empty()) text += "  note      " + currency + "\n";
-  text += "  reason    " + one_line(e.reason) + "\n";
-  if (const std::string facts = model_facts(e.about); !facts.empty())
-    text += "  model     " + facts + "\n";
-  if (const std::string facts = attempt_facts(e.attempt); !facts.empty())
-    text += "  attempt   " + facts + "\n";
-  return text;
+  for (const Note& flag : s.flags) text += head_line("note", one_line(flag.text));
+  return text + head_line("note", currency) + head_line("reason", one_line(e.reason)) +
+         head_line("model", model_facts(e.about)) + head_line("attempt", attempt_facts(e.attempt));
 }
 
 std::string dimension_table(const Score& s) {
@@ -64,7 +68,8 @@ std::string dimension_table(const Score& s) {
     table.add({one_line(d.name), d.points ? with_interval(*d.points, d.interval) : kNotRun,
                tenths(d.max), one_line(d.why)});
   }
-  return s.dimensions.empty() ? "" : fmt::format("\n{}", indented(table.str(), 2));
+  return s.dimensions.empty() ? ""
+                              : fmt::format("\n{}", indented(table.str(kTerminalColumns - 2), 2));
 }
 
 // --- build -------------------------------------------------------------------
@@ -85,7 +90,9 @@ std::string passing_faults(const CellResult& cell) {
 
 // --- failed cases ------------------------------------------------------------
 
-bool has_failed(const CaseResult& r) { return r.verdict != Verdict::ok && was_run(r.verdict); }
+bool has_failed(const CaseResult& r) {
+  return is_failure(r) || r.verdict == Verdict::harness_error;
+}
 
 std::string error_text(const CaseResult& r) {
   if (!r.error || !r.bound) return "";
@@ -98,8 +105,9 @@ std::string error_text(const CaseResult& r) {
 // A submission that does not load fails every case in the same way, so report it once.
 std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
   std::string text;
-  std::size_t failures = 0, unloadable = 0;
+  std::size_t failures = 0, unloadable = 0, run = 0;
   for (const CaseResult& r : cell.cases) {
+    if (was_run(r.verdict)) ++run;
     if (!has_failed(r)) continue;
     ++failures;
     if (r.verdict == Verdict::load_error && ++unloadable > 1) continue;
@@ -107,7 +115,20 @@ std::string failed_cases(const CellResult& cell, const ChallengeSpec& spec) {
   }
   if (failures == 0) return "";
   if (unloadable > 1) text += fmt::format("  and {} more that do not load\n", unloadable - 1);
-  return fmt::format("\nfailed cases ({} of {}):\n", failures, cell.cases.size()) + text;
+  return fmt::format("\nfailed cases ({} of {}):\n", failures, run) + text;
+}
+
+// Options that the answer leaves out.
+std::string left_out_cases(const CellResult& cell) {
+  std::string names;
+  std::size_t count = 0, run = 0;
+  for (const CaseResult& r : cell.cases) {
+    if (was_run(r.verdict)) ++run;
+    if (has_failed(r) || r.verdict == Verdict::ok || !was_run(r.verdict)) continue;
+    names += (count++ == 0 ? "" : ", ") + one_line(r.name);
+  }
+  if (count == 0) return "";
+  return fmt::format("\nnot supported ({} of {}):\n  {}", count, run, hanging(names, 2));
 }
 
 std::string skipped_cases(const CellResult& cell) {
@@ -268,7 +289,8 @@ std::string describe_failure(const CaseResult& r, const ChallengeSpec& spec,
          field("shape", one_line(r.shape)) +
          field("seed", replay.empty() ? "" : std::to_string(r.seed)) +
          field("catches", c == nullptr ? "" : c->catches) + field("detail", one_line(r.detail)) +
-         field("error", error_text(r)) + field("replay", replay);
+         field("error", error_text(r)) +
+         (replay.empty() ? "" : fmt::format("    {:<9} {}\n", "replay", replay));  // to be pasted
 }
 
 std::string rerun_command(const CellKey& key, const std::string& target) {
@@ -292,7 +314,8 @@ std::string explain(const BoardEntry& e, const ChallengeSpec& spec, const std::s
   const BoardRow row = board_row(e, {});
   return heading(row, spec) + score_lines(row, spec, currency) + dimension_table(e.score) +
          build_failure(e.cell.build) + passing_faults(e.cell) + failed_cases(e.cell, spec) +
-         skipped_cases(e.cell) + failed_tests(e.cell) + house_faults(e.cell) +
+         left_out_cases(e.cell) + skipped_cases(e.cell) + failed_tests(e.cell) +
+         house_faults(e.cell) +
          (e.score.modelled_on.empty() ? timing_table(e) : modelled_tables(e)) +
          code_section(e.cell) + provenance(row);
 }

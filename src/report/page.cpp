@@ -10,27 +10,40 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t kLongestText = 600;  // bytes of a sentence or a cell
+constexpr const char* kNothing = "–";      // a cell without a value
 
 std::string in_markdown(const Text& t) {
   const std::string text = markdown_text(t.text, kLongestText);
   return t.link.empty() ? text : fmt::format("[{}]({})", text, link_target(t.link));
 }
 
-// Wraps at spaces, so that a terminal need not.
-std::string wrapped(const std::string& text, std::size_t columns, const std::string& margin) {
-  std::string out;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    std::size_t end = std::min(text.size(), at + columns);
-    if (end < text.size()) {
-      const std::size_t space = text.rfind(' ', end);
-      if (space != std::string::npos && space > at) end = space;
+// Without columns in which no row says anything. If it is too wide for the terminal, rows become
+// columns where that helps.
+std::string terminal_table(std::vector<std::vector<std::string>> rows, std::size_t columns) {
+  const auto says_something = [&](std::size_t column) {
+    return std::any_of(rows.begin() + 1, rows.end(), [&](const auto& row) {
+      return column >= row.size() || (!row[column].empty() && row[column] != kNothing);
+    });
+  };
+  std::vector<std::vector<std::string>> upright(rows.size()), turned;
+  for (std::size_t c = 0; c < rows.front().size(); ++c) {
+    if (!says_something(c)) continue;
+    turned.emplace_back();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::string cell = c < rows[r].size() ? rows[r][c] : "";
+      upright[r].push_back(cell);
+      turned.back().push_back(cell);
     }
-    out += (out.empty() ? "" : margin) + text.substr(at, end - at) + '\n';
-    at = end;
-    while (at < text.size() && text[at] == ' ') ++at;
   }
-  return out;
+  const auto drawn = [&](const std::vector<std::vector<std::string>>& all) {
+    TextTable table(all.front());
+    for (std::size_t r = 1; r < all.size(); ++r) table.add(all[r]);
+    return table.str(columns);
+  };
+  std::string text = drawn(upright);
+  if (columns_of(text) <= columns) return text;
+  std::string other = drawn(turned);
+  return columns_of(other) < columns_of(text) ? other : text;
 }
 
 }  // namespace
@@ -109,15 +122,13 @@ std::string Page::to_terminal() const {
         out += "  - " + wrapped(one_line(b.text.text, kLongestText), kColumns - 4, "    ");
         break;
       case Block::Kind::table: {
-        std::vector<std::string> header;
-        for (const std::string& h : b.header) header.push_back(one_line(h));
-        TextTable table(header);
+        std::vector<std::vector<std::string>> rows(1);
+        for (const std::string& h : b.header) rows.front().push_back(one_line(h));
         for (const Row& row : b.rows) {
-          std::vector<std::string> cells;
-          for (const Text& t : row) cells.push_back(one_line(t.text));
-          table.add(std::move(cells));
+          rows.emplace_back();
+          for (const Text& t : row) rows.back().push_back(one_line(t.text));
         }
-        out += indented(table.str(), 2) + '\n';
+        out += indented(terminal_table(std::move(rows), kColumns - 2), 2) + '\n';
         break;
       }
     }

@@ -14,7 +14,7 @@ cache=${TMPDIR:-/tmp}/assay-cache-$(id -u)
 mkdir -m 700 "$cache" 2>/dev/null
 mine=$(find "$cache" -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002 2>/dev/null)
 if [ -z "$mine" ]; then
-  echo "$cache is no folder that you alone may write in: a temporary one takes its place" >&2
+  echo "$cache is not a folder that you alone may write in: a temporary one takes its place" >&2
   cache=$(mktemp -d "$cache.XXXXXX") || exit 1
   trap 'rm -rf "$cache"' EXIT
 fi

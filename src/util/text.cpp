@@ -10,6 +10,9 @@
 namespace assay {
 namespace {
 
+constexpr std::size_t kMostListed = 12;    // names in an error
+constexpr std::size_t kLeastWrapped = 30;  // of a table's last column
+
 // Edit distance with transpositions of neighbours (Damerau-Levenshtein, optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -66,10 +69,19 @@ std::string escape_line(std::string_view line, std::size_t max_columns) {
   return out;
 }
 
+bool begins_code_point(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_code_point));
+}
+
+// How many bytes the first `columns` code points take.
+std::size_t bytes_of(std::string_view text, std::size_t columns) {
+  std::size_t i = 0;
+  for (std::size_t seen = 0; i < text.size(); ++i) {
+    if (begins_code_point(text[i]) && seen++ == columns) break;
+  }
+  return i;
 }
 
 bool is_number(std::string_view text) {
@@ -100,7 +112,40 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   if (const auto near = nearest(name, candidates))
     return fmt::format("{}; did you mean '{}'?", start, *near);
   if (candidates.empty()) return start + "; there are none";
-  return fmt::format("{}; known: {}", start, fmt::join(candidates, ", "));
+  std::vector<std::string_view> known;
+  for (const std::string& candidate : candidates) {
+    if (std::ranges::find(known, candidate) == known.end()) known.push_back(candidate);
+  }
+  if (known.size() > kMostListed)
+    return fmt::format("{}: none of the {} known ones is near", start, known.size());
+  return fmt::format("{}; known: {}", start, fmt::join(known, ", "));
+}
+
+std::size_t columns_of(std::string_view text) {
+  std::size_t most = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    most = std::max(most, width(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return most;
+}
+
+std::string wrapped(std::string_view text, std::size_t columns, std::string_view margin) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = bytes_of(text, columns);
+    if (end < text.size() && text[end] != ' ') {
+      std::size_t space = text.rfind(' ', end);
+      if (space == std::string_view::npos || space == 0) space = text.find(' ', end);
+      end = std::min(space, text.size());
+    }
+    if (!out.empty()) out += margin;
+    out += text.substr(0, end);
+    out += '\n';
+    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+  }
+  return out;
 }
 
 std::string printable(std::string_view untrusted, std::size_t max_lines, std::size_t max_columns) {
@@ -134,18 +179,27 @@ std::string amount_text(double value, std::string_view unit) {
   return fmt::format("{:.4g} {}{}", value, prefix, unit);
 }
 
-std::string TextTable::str() const {
+std::string TextTable::str(std::size_t columns) const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]));
   }
+  std::size_t margin = 0;  // where the last column begins
+  for (std::size_t c = 0; c + 1 < widths.size(); ++c) margin += widths[c] + 2;
+  const std::size_t last = std::max(columns, margin + kLeastWrapped) - margin;
   std::string out;
   for (const auto& row : rows_) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
+      if (c > 0) line += "  ";
+      if (c + 1 == widths.size() && width(row[c]) > last) {
+        line += wrapped(row[c], last, std::string(margin, ' '));
+        line.pop_back();
+        break;
+      }
       const std::string padding(widths[c] - width(row[c]), ' ');
-      line += (c > 0 ? "  " : "") + (is_number(row[c]) ? padding + row[c] : row[c] + padding);
+      line += is_number(row[c]) ? padding + row[c] : row[c] + padding;
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
     out += line + '\n';

@@ -49,8 +49,8 @@ TEST(Url, BaseOrWhole) {
   EXPECT_EQ(completions_url("http://h"), "http://h/chat/completions");
   EXPECT_EQ(completions_url("https://h/d/m?api-version=1"),
             "https://h/d/m/chat/completions?api-version=1");
-  EXPECT_THAT(error_of([] { completions_url("localhost:8000"); }), HasSubstr("no URL"));
-  EXPECT_THAT(error_of([] { completions_url("ftp://h/"); }), HasSubstr("no URL"));
+  EXPECT_THAT(error_of([] { completions_url("localhost:8000"); }), HasSubstr("not a URL"));
+  EXPECT_THAT(error_of([] { completions_url("ftp://h/"); }), HasSubstr("not a URL"));
   const std::string said = error_of([] { completions_url("https://me:secret@h/v1"); });
   EXPECT_THAT(said, HasSubstr("--key-env"));
   EXPECT_THAT(said, Not(HasSubstr("secret")));

@@ -228,7 +228,7 @@ class Endpoints(Case):
         for args, why in ((["--header", "nothing"], "expected NAME=VALUE"), (["--param", "n=3"], "assay's own"),
                           (["--as", "a/b"], "no model can have that name"), (["--challenge", "kv_cash"], "kv_cache")):
             self.assertIn(why, self.ask("tiny", *args, expect=2))
-        self.assertIn("no URL of an endpoint", self.ask("tiny", url="localhost:8000", expect=2))
+        self.assertIn("not a URL of an endpoint", self.ask("tiny", url="localhost:8000", expect=2))
         self.assertEqual(self.server.requests, [])
 
     def test_further_headers_and_parameters_are_sent(self):

@@ -35,8 +35,8 @@ class Attack(unittest.TestCase):
     def test_lists_what_there_is_without_running_it(self):
         shown = assay("--list", "M12.inet", "P02")
         self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertRegex(shown.stdout, r"M12\.inet +sockets +SV +opens a socket")
-        self.assertEqual(len(shown.stdout.splitlines()), 3)
+        self.assertRegex(shown.stdout, r"M12\.inet sockets: SV\n +opens a socket")
+        self.assertEqual(len(shown.stdout.splitlines()), 4)
         for row in json.loads(assay("--list", "--json").stdout):
             self.assertTrue(row["what"] and row["expected"] and row["cases"], row)
 

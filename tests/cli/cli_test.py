@@ -148,7 +148,7 @@ class GoodRun(Case):
         self.submissions, self.results = root / "submissions", root / "results"
         self.submit("bob", PLAIN.replace("return ASSAY_OK;", "if (lse != nullptr && p->rows > 0) lse[0] += 1;\n  return ASSAY_OK;"))
         self.run_all(root=root)
-        shown = self.assay("show", "bob", CHALLENGE, root=root)
+        shown = self.assay("show", "bob", CHALLENGE, root=root).replace("\n" + 14 * " ", " ")  # broken lines
         failed = re.findall(r"^  (\w+ \(\w+\)): (\w+) .*\n(?:    .*\n)*?    detail    (.*)\n(?:    .*\n)*?"
                             r"    replay    (.*)$", shown, re.M)
         self.assertGreater(len(failed), 1, shown)
@@ -382,9 +382,48 @@ class BadUsage(Case):
         self.assertIn(f"did you mean '{CHALLENGE}'", self.run_all("--challenge", CHALLENGE + "s", expect=2))
 
     def test_unknown_option_and_command(self):
-        self.assay("run", "--no-such-option", expect=2)
-        self.assay("fly", expect=2)
-        self.assay(expect=2)
+        self.assertIn("assay run: unknown option '--modle'; did you mean '--model'?\nSee assay run --help\n",
+                      self.assay("run", "--modle=x", expect=2))
+        self.assertIn("assay show: unknown option '--devise'; did you mean '--device'?",
+                      self.assay("show", "--devise", "cpu", expect=2))
+        self.assertIn("assay: unknown command 'raport'; did you mean 'report'?\nSee assay --help\n",
+                      self.assay("raport", expect=2))
+        self.assertIn("assay: no command is given", self.assay(expect=2))
+        self.assertIn("assay show: CHALLENGE is required", self.assay("show", "x", expect=2))
+        self.assertIn("assay show: too many arguments: 'c' 'd'", self.assay("show", "a", "b", "c", "d", expect=2))
+        self.assertIn("'lots' is not a size", self.assay("doctor", "--cache-limit", "lots", expect=2))
+
+    def test_an_empty_value_is_refused(self):
+        """A variable of a shell that is not set would choose the default folder."""
+        for command in (["compare", "a", "b", "--results", ""], ["remove", "textbook", "--results", ""],
+                        ["merge", ""], ["board", "--out", ""], ["deploy", ""]):
+            with self.subTest(command):
+                self.assertIn("an empty value", self.assay(*command, expect=2))
+
+    def test_a_key_need_not_be_named(self):
+        self.assertIn("POST http://a.b/v1", self.assay("ask", "--url", "http://a.b/v1", "--model", "m", "--key-env", "",
+                                                       "--dry-run", "-c", CHALLENGE))
+
+    def test_a_name_that_no_model_can_have_gets_no_folder(self):
+        for name in ("../x", "a/b", ".hidden"):
+            with self.subTest(name):
+                said = self.assay("deploy", name, "-c", CHALLENGE, "--into", self.folder / "in", expect=2)
+                self.assertIn(f"no model can have the name '{name}'", said)
+        self.assertEqual([*self.folder.iterdir()], [])
+
+    def test_options_that_could_change_nothing(self):
+        shown = ["show", "textbook", CHALLENGE, "--device", "cpu"]
+        self.assertIn("--gpu is for what was simulated", self.assay(*shown, "--gpu", "a100", expect=2))
+        self.assertIn("--into is for `assay export harbor`", self.assay("export", "csv", "--into", "x", expect=2))
+
+    def test_a_folder_that_is_not_there(self):
+        missing = self.folder / "missing"
+        for command in (["remove", "textbook"], ["show", "textbook", CHALLENGE], ["board"], ["report"]):
+            with self.subTest(command):
+                said = self.assay(*command, "--results", missing, expect=2)
+                self.assertIn(f"no {missing}/scoreboard.json", said)
+        self.assertIn(f"no folder {missing}", self.assay("list", "--submissions", missing, expect=2))
+        self.assertFalse(missing.exists())
 
     def test_help(self):
         listed = self.assay("--help").split("\nSubcommands:\n")[1].split("\n\n")[0]
@@ -397,6 +436,7 @@ class BadUsage(Case):
                 self.assertRegex(text, rf"(?m)^Usage: \S+ {command}\b")
                 self.assertRegex(text, r"(?m)^Exit status:")
                 self.assertRegex(text, rf"(?m)^  assay {command}\b")  # an example of the command
+                self.assertEqual([line for line in text.splitlines() if len(line) > 100], [])
 
     def commands_of_the_sources(self):
         """The commands that the sources add with a description; hidden ones have none in --help."""
@@ -407,8 +447,15 @@ class BadUsage(Case):
 
     def test_show_what_was_not_measured(self):
         self.results.mkdir()
-        said = self.assay("show", "textbook", CHALLENGE, "--results", self.results, expect=2)
-        self.assertIn(f"run `assay run --model textbook --challenge {CHALLENGE}`", said)
+        (self.results / "scoreboard.json").write_text(
+            '{"schema": 2, "kind": "scoreboard", "machines": {}, "models": {}, "entries": []}')
+        shown = ["show", "textbook", CHALLENGE, "--results", self.results]
+        run = f"run `assay run --model textbook --challenge {CHALLENGE}"
+        self.assertIn(f"{run} --results {self.results}`", self.assay(*shown, expect=2))
+        self.assertIn(f"{run} --device cuda --results {self.results}`",
+                      self.assay(*shown, "--device", "cuda", expect=2))
+        flawed = self.assay("show", "flawed", "kv_cache", "--results", self.results, "--device", "sim", expect=2)
+        self.assertIn("flawed has no submission for kv_cache in CUDA", flawed)
 
 
 class CopiedRoot(Case):

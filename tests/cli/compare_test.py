@@ -155,7 +155,7 @@ class Diff(OnTheShippedBoard):
     def test_a_file_a_folder_and_a_project_name_a_board(self):
         for board in (self.old / "scoreboard.json", self.old, self.root):
             self.assertIn("same", self.assay("diff", board))
-        self.assertIn("no folder of results", self.assay("diff", "nowhere", expect=2))
+        self.assertIn("not a folder of results", self.assay("diff", "nowhere", expect=2))
         (self.root / "empty").mkdir()
         self.assertIn("no scoreboard.json", self.assay("diff", self.root / "empty", expect=2))
 
@@ -170,8 +170,8 @@ class Diff(OnTheShippedBoard):
         self.change_board(lambda entries: entries.remove(of(entries, "flawed", "beam_search")))
         self.assertIn("1 gone", self.assay("diff", "HEAD", expect=1))
         self.assertIn("1 new", self.assay("diff", "results", "HEAD"))
-        self.assertIn("no revision", self.assay("diff", "HEAD~9", expect=2))
-        self.assertIn("no revision", self.assay("diff", "--", "--output=x", expect=2))
+        self.assertIn("a revision of a git", self.assay("diff", "HEAD~9", expect=2))
+        self.assertIn("a revision of a git", self.assay("diff", "--", "--output=x", expect=2))
 
 
 class Export(OnTheShippedBoard):
@@ -317,7 +317,7 @@ class Pages(OnTheShippedBoard):
         mine = self.root / "analysis/notes.md"
         mine.write_text("mine\n")
         self.assay("remove", "flawed")
-        self.assertIn("flawed.md is out of date", self.assay("report", "--check", expect=1))
+        self.assertIn("flawed.md is no longer needed", self.assay("report", "--check", expect=1))
         self.assay("report")
         self.assertFalse(page.exists())
         self.assertTrue(mine.exists())

@@ -356,10 +356,10 @@ TEST(Takeaways, TellWhoIsConsistentAndWhatSeparates) {
     scores.push_back({"other", c, "", 75});
   }
   const std::string text = all_texts(given_board(scores));
-  EXPECT_THAT(text, HasSubstr("Furthest apart: uneven, from 30.0 (The third) to 90.0 (The first) "
+  EXPECT_THAT(text, HasSubstr("Least even: uneven, from 30.0 (The third) to 90.0 (The first) "
                               "over 3 challenges."));
-  EXPECT_THAT(text, HasSubstr("Separates the models most, The third: standard deviation"));
-  EXPECT_THAT(text, HasSubstr("Separates them least, The first"));
+  EXPECT_THAT(text, HasSubstr("Separates the models most: The third (standard deviation"));
+  EXPECT_THAT(text, HasSubstr("Separates them least: The first"));
 }
 
 // --- differences of boards --------------------------------------------------------

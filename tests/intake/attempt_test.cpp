@@ -181,7 +181,7 @@ TEST_F(AttemptTest, NamesThatLeadElsewhereAreRefusedAndNothingIsLeft) {
 
 TEST_F(AttemptTest, AFileInTheWayIsAnError) {
   put("m/challenge", "x");
-  EXPECT_THAT(error_of([&] { store(answer_); }), HasSubstr("is no folder: move it away"));
+  EXPECT_THAT(error_of([&] { store(answer_); }), HasSubstr("is not a folder: move it away"));
   EXPECT_THAT(hidden(), IsEmpty());
 }
 

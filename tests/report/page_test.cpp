@@ -1,6 +1,7 @@
 // The tools that commands and pages print with: pages in two forms, comparisons, flat tables.
 #include "report/page.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +61,24 @@ TEST(Page, LongParagraphsAreBrokenAtSpaces) {
   }
   EXPECT_LE(longest, 98u);
   EXPECT_GT(longest, 80u);
+}
+
+TEST(Page, ATerminalGetsNoColumnWithoutValues) {
+  Page page;
+  page.table({"Model", "Cost", "Score"}, "lrr", {{"a", "–", "1.0"}, {"b", "–", "2.0"}});
+  EXPECT_EQ(page.to_terminal(), "  Model  Score\n  a        1.0\n  b        2.0\n");
+  EXPECT_THAT(page.to_markdown(), HasSubstr("| Cost |"));
+}
+
+TEST(Page, ATableThatIsTooWideForATerminalIsTurned) {
+  Page page;
+  const std::string wide(40, 'x');
+  page.table({"Model", "First", "Second", "Third"}, "llll",
+             {{"a", wide, wide, wide}, {"b", wide, wide, wide}});
+  EXPECT_EQ(
+      page.to_terminal(),
+      fmt::format("  Model   a{0}b\n  First   {1}  {1}\n  Second  {1}  {1}\n  Third   {1}  {1}\n",
+                  std::string(41, ' '), wide));
 }
 
 // --- comparisons ---------------------------------------------------------------

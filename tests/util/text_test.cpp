@@ -23,6 +23,28 @@ TEST(UnknownName, SuggestsOrLists) {
   EXPECT_EQ(unknown_name("model", "zebra", {"flawed", "tuned"}),
             "unknown model 'zebra'; known: flawed, tuned");
   EXPECT_THAT(unknown_name("model", "x\x1b[2J", {}), HasSubstr("there are none"));
+  EXPECT_EQ(unknown_name("case", "zebra", {"b", "a", "b"}), "unknown case 'zebra'; known: b, a");
+  EXPECT_EQ(unknown_name("case", "zebra",
+                         {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"}),
+            "unknown case 'zebra': none of the 13 known ones is near");
+}
+
+TEST(Wrapped, BreaksAtSpacesAndLeavesLongWordsWhole) {
+  EXPECT_EQ(wrapped("one two three", 13, "> "), "one two three\n");
+  EXPECT_EQ(wrapped("one two three", 12, "> "), "one two\n> three\n");
+  EXPECT_EQ(wrapped("one two  three", 7, "> "), "one two\n> three\n");
+  EXPECT_EQ(wrapped("a longest b", 3, ""), "a\nlongest\nb\n");
+  EXPECT_EQ(wrapped("\xc3\xa9\xc3\xa9 \xc3\xa9\xc3\xa9", 5, ""),
+            "\xc3\xa9\xc3\xa9 \xc3\xa9\xc3\xa9\n");
+  EXPECT_EQ(wrapped("\xc3\xa9\xc3\xa9 \xc3\xa9\xc3\xa9", 4, ""),
+            "\xc3\xa9\xc3\xa9\n\xc3\xa9\xc3\xa9\n");
+  EXPECT_EQ(wrapped("", 5, ""), "");
+}
+
+TEST(ColumnsOf, AreThoseOfTheWidestLine) {
+  EXPECT_EQ(columns_of("a\n\xc3\xa9\xc3\xa9\xc3\xa9\nab\n"), 3u);
+  EXPECT_EQ(columns_of("abcd"), 4u);
+  EXPECT_EQ(columns_of(""), 0u);
 }
 
 TEST(Printable, NeutralisesHostileBytes) {
@@ -44,6 +66,16 @@ TEST(TextTable, AlignsWordsLeftAndNumbersRight) {
   table.add({"\xc3\xa9t\xc3\xa9", "1.5"});
   table.add({"a", "100"});
   EXPECT_EQ(table.str(), "name  n\n\xc3\xa9t\xc3\xa9   1.5\na     100\n");
+}
+
+TEST(TextTable, WrapsTheLastColumnWhereItIsTooWide) {
+  TextTable table({"name", "why"});
+  table.add({"a", std::string(20, 'x') + " " + std::string(20, 'y')});
+  table.add({"b", "short"});
+  const std::string xs(20, 'x'), ys(20, 'y');
+  EXPECT_EQ(table.str(46), "name  why\na     " + xs + "\n      " + ys + "\nb     short\n");
+  EXPECT_EQ(table.str(47), "name  why\na     " + xs + " " + ys + "\nb     short\n");
+  EXPECT_EQ(table.str(10), table.str(36)) << "30 columns at least";
 }
 
 TEST(AmountText, HasFourDigitsAndBytesByPowersOf1024) {
