@@ -182,7 +182,7 @@ def play(script):
                     appended[name] = appended.get(name, 0) + rows
         elif verb == "attend" and phase == 1 and attended is None:
             attended = entries
-        elif verb not in ("create", "destroy"):
+        elif verb not in ("create", "destroy", "read"):
             raise ValueError(f"statement '{statement.strip()}'")
     if not attended:
         raise ValueError("no attend in the timed phase")

@@ -54,6 +54,9 @@ struct BufferPlan {
   Role role = Role::input;
   // Inputs: hidden from the worker until this phase starts; forever if the case has no such phase.
   int phase = 0;
+  // Inputs: zeros once this phase has ended, so that a submission cannot go on reading what it had
+  // to copy; -1: never. Not for sparse buffers.
+  int until = -1;
   int due = kDefaultDue;  // outputs: judged as they are when this phase ends
   bool null = false;      // the worker sees NULL, and so does the challenge ...
   bool withheld = false;  // ... but for fill(), which has memory for it

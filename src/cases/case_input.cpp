@@ -59,7 +59,8 @@ CaseInput::CaseInput(const Challenge& challenge, const PlannedCase& planned, std
 bool CaseInput::staged(std::size_t i) const {
   const BufferPlan& buffer = planned_.plan.buffers[i];
   if (planned_.layout.slots[i].bytes == 0) return false;
-  return buffer.role == Role::inout || (buffer.role == Role::input && buffer.phase > 0);
+  return buffer.role == Role::inout ||
+         (buffer.role == Role::input && (buffer.phase > 0 || buffer.until >= 0));
 }
 
 std::byte* CaseInput::base(std::size_t i, std::byte* output) const {
@@ -80,7 +81,7 @@ void CaseInput::begin(std::byte* output, std::uint64_t poison_seed) const {
   for (std::size_t i = 0; i < staging_.size(); ++i) {
     if (staging_[i] == nullptr) continue;
     const wire::BufferSlot& slot = planned_.layout.slots[i];
-    if (slot.in_output != 0) {
+    if (slot.in_output != 0 || planned_.plan.buffers[i].phase == 0) {
       std::memcpy(base(i, output) + slot.offset, staging_[i].get(), slot.bytes);
     } else {
       std::memset(base(i, output) + slot.offset, 0, slot.bytes);
@@ -92,9 +93,11 @@ void CaseInput::reveal(int phase) const {
   for (std::size_t i = 0; i < staging_.size(); ++i) {
     const wire::BufferSlot& slot = planned_.layout.slots[i];
     if (staging_[i] == nullptr || slot.in_output != 0) continue;
-    if (planned_.plan.buffers[i].phase == phase) {
+    const BufferPlan& buffer = planned_.plan.buffers[i];
+    if (phase > 0 && buffer.phase == phase)
       std::memcpy(base(i, nullptr) + slot.offset, staging_[i].get(), slot.bytes);
-    }
+    if (buffer.until >= 0 && buffer.until + 1 == phase)
+      std::memset(base(i, nullptr) + slot.offset, 0, slot.bytes);
   }
 }
 

@@ -37,9 +37,10 @@ class CaseInput {
   void draw(std::uint64_t seed);
 
   // Prepares one worker's output arena and the device arena: writes fresh poison and the first
-  // contents of inout buffers, and hides the inputs of later phases again.
+  // contents of inout buffers and of the first phase's inputs, and hides those of later phases
+  // again.
   void begin(std::byte* output, std::uint64_t poison_seed) const;
-  // Makes the inputs of `phase` visible to the worker.
+  // Makes the inputs of `phase` visible to the worker, and takes away those that end before it.
   void reveal(int phase) const;
 
   // Views for check() and callbacks(): the real inputs, and the outputs in the given arena. Views
@@ -54,8 +55,8 @@ class CaseInput {
   const Reference& reference() const { return *reference_; }
 
  private:
-  // True for buffers whose contents are not in the arena from the start: inputs of later phases,
-  // and inouts.
+  // True for buffers whose contents are not in the arena all the time: inputs of later phases or
+  // with an end, and inouts.
   bool staged(std::size_t i) const;
   // The base of the arena that holds the buffer; `output` is the base of the output arena.
   std::byte* base(std::size_t i, std::byte* output) const;

@@ -159,8 +159,9 @@ std::span<std::byte> Server::guarded(const Placed& p) const {
 void Server::start() {
   for (const Placed& p : placed_) {
     const Buffer& b = p.buffer;
-    if (!b.output && b.phase > 0 && b.phase == control_.phase)
-      gpu_.write(b.address, contents(b), nullptr);
+    const bool begins = b.phase > 0 && b.phase == control_.phase;
+    const bool ended = b.until >= 0 && b.until + 1 == control_.phase;
+    if (!b.output && (begins || ended)) gpu_.write(b.address, contents(b), nullptr);
   }
   report_ = {};
   counters_ = {};

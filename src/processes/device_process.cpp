@@ -92,7 +92,8 @@ DeviceProcess::Placed DeviceProcess::place(const CasePlan& plan, Layout& layout)
           .bytes = slot.bytes,
           .skew = static_cast<std::uint32_t>(misalignment(plan, buffer, Memory::device)),
           .phase = buffer.phase,
-          .output = buffer.role != Role::input};
+          .output = buffer.role != Role::input,
+          .until = buffer.until};
     handles_.push_back(i);
   }
   control().buffers = static_cast<std::uint32_t>(handles_.size());

@@ -198,7 +198,8 @@ void require_sparse(const BufferPlan& b, int phases, Memory memory) {
     throw ChallengeError(fmt::format("the sparse buffer {} {}", b.name, why));
   };
   if (memory == Memory::device && !b.host) wrong("cannot go to a device");
-  if (b.role == Role::inout || b.phase != 0) wrong("needs its contents from the start");
+  if (b.role == Role::inout || b.phase != 0 || b.until >= 0)
+    wrong("needs its contents from the start");
   if (b.sized_by >= 0) wrong("has no size that is asked for");
   if (b.role == Role::output && phases > 1) wrong("is due in a case of one phase only");
   std::int64_t end = 0;

@@ -30,8 +30,9 @@
 //
 //   place     buffers[]: frees those of the last case, allocates these, fills them from the arena
 //             (inputs of later phases are zero until then); answers with addresses
-//   start     phase: writes the phase's inputs unless it is the first, resets the report, listens
-//             to the worker. kLoading while the submission is being loaded
+//   start     phase: writes the phase's inputs unless it is the first, and zeros over those that
+//             have ended; resets the report, listens to the worker. kLoading while the submission is
+//             being loaded
 //   stop      stops listening; `report` says what happened since start
 //   write     copies a callback's bulk from the arena to device memory
 //   collect   copies outputs to the arena; says which input a kernel wrote to
@@ -85,6 +86,7 @@ struct Buffer {
   std::int32_t phase = 0;               // inputs: the phase whose start brings the contents
   bool output = false;                  // contents are collected; else they must not change
   std::uint64_t address = 0;            // answer
+  std::int32_t until = -1;              // inputs: the last phase with the contents; -1: every one
 };
 
 // sim::Counters as plain numbers, in the order of its members: std::bit_cast converts one into the

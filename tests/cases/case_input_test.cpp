@@ -14,17 +14,19 @@
 namespace assay::cases {
 namespace {
 
-enum Handle { kX, kLate, kState, kY };
+enum Handle { kX, kLate, kState, kY, kBrief };
 
-// Four buffers of one float each: an input, one hidden until phase 1, an inout and an output.
-class FourBuffers final : public testing::Copying {
+// Buffers of one float each: an input, one hidden until phase 1, an inout, an output, and an input
+// for phase 0 alone.
+class FiveBuffers final : public testing::Copying {
  public:
   CasePlan plan(const CaseSpec&) const override {
     CasePlan plan;
     plan.buffers = {{"x", Dtype::f32, {1}, Role::input},
                     {"late", Dtype::f32, {1}, Role::input, 1},
                     {"state", Dtype::f32, {1}, Role::inout},
-                    {"y", Dtype::f32, {1}, Role::output}};
+                    {"y", Dtype::f32, {1}, Role::output},
+                    {"brief", Dtype::f32, {1}, Role::input, 0, 0}};
     plan.phases = 2;
     return plan;
   }
@@ -34,6 +36,7 @@ class FourBuffers final : public testing::Copying {
     buffers[kX].span<float>()[0] = x;
     buffers[kLate].span<float>()[0] = x + 1;
     buffers[kState].span<float>()[0] = x + 2;
+    buffers[kBrief].span<float>()[0] = x + 3;
   }
 };
 
@@ -48,7 +51,7 @@ class CaseInputTest : public ::testing::Test {
     return value;
   }
 
-  FourBuffers challenge_;
+  FiveBuffers challenge_;
   CaseSpec spec_ = testing::case_spec("one");
   PlannedCase planned_ = plan_case(challenge_, spec_);
   std::vector<std::byte> arena_{planned_.layout.input_bytes}, output_{planned_.layout.output_bytes};
@@ -83,6 +86,20 @@ TEST_F(CaseInputTest, APhaseShowsItsInputsAndTheNextRunHidesThemAgain) {
   EXPECT_EQ(seen(kLate), 0);
 }
 
+TEST_F(CaseInputTest, AnInputGoesWithThePhaseInWhichItEnds) {
+  input_.draw(10);
+  for (const std::uint64_t run : {1, 2}) {
+    input_.begin(output_.data(), run);
+    EXPECT_EQ(seen(kBrief), 13);
+    input_.reveal(0);
+    EXPECT_EQ(seen(kBrief), 13);
+    input_.reveal(1);
+    EXPECT_EQ(seen(kBrief), 0);
+    EXPECT_EQ(seen(kX), 10);
+    EXPECT_EQ(input_.views(output_.data())[kBrief].span<float>()[0], 13) << "for the check";
+  }
+}
+
 TEST_F(CaseInputTest, WhatARunLeftInAnInoutIsGoneInTheNext) {
   input_.draw(10);
   input_.begin(output_.data(), 1);
@@ -100,7 +117,7 @@ TEST_F(CaseInputTest, FirstContentsAreWhatInoutsHeldWhateverTheWorkerWrote) {
   const std::vector<BufferView> first = input_.first_contents();
   ASSERT_EQ(first[kState].span<float>().size(), 1u);
   EXPECT_EQ(first[kState].span<float>()[0], 12);
-  for (const Handle other : {kX, kLate, kY}) EXPECT_EQ(first[other].bytes, 0u);
+  for (const Handle other : {kX, kLate, kY, kBrief}) EXPECT_EQ(first[other].bytes, 0u);
 }
 
 TEST_F(CaseInputTest, ViewsShowTrueInputsWhateverTheWorkerSees) {
@@ -221,10 +238,11 @@ TEST(PlanCase, EveryCaseOfEveryChallengeOwesWhatItTimes) {
       const CasePlan& plan = planned.plan;
       if (c.group != CaseGroup::timed || plan.timed_phase + 1 == plan.phases) continue;
       ++timed_in_the_middle;
-      // Buffers due later are the harness's own bookkeeping, never a result.
+      // Buffers due later are the harness's own bookkeeping, or what calls of a later phase give
+      // back.
       for (const BufferPlan& b : plan.buffers) {
         const bool later = b.role != Role::input && plan.due_phase(b, true) > plan.timed_phase;
-        EXPECT_TRUE(!later || b.name == "results") << b.name;
+        EXPECT_TRUE(!later || b.name == "results" || b.name.starts_with("read_")) << b.name;
       }
     }
   }

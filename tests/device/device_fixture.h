@@ -64,9 +64,9 @@ class ServerFixture {
   sim::Counters counters() const { return std::bit_cast<sim::Counters>(control.report.counters); }
   // Places two buffers of 16 bytes: an input of the phase, and an output that is off by one
   // element.
-  void place(int input_phase = 0) {
+  void place(int input_phase = 0, int until = -1) {
     control.buffers = 2;
-    control.buffer[0] = {256, 16, 0, input_phase, false, 0};
+    control.buffer[0] = {256, 16, 0, input_phase, false, 0, until};
     control.buffer[1] = {516, 16, 4, 0, true, 0};
     order(Order::place);
   }

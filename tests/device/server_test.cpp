@@ -110,6 +110,23 @@ TEST(DeviceServer, InputsOfALaterPhaseComeWithIt) {
   EXPECT_EQ(word(f.window()), 0x07070707u);
 }
 
+TEST(DeviceServer, InputsOfAPhaseAloneGoWithIt) {
+  ServerFixture f;
+  std::memset(f.arena() + 256, 7, 16);
+  f.place(0, 0);
+  f.start(0);
+  f.call(CallKind::read, f.input(), 4);
+  EXPECT_EQ(word(f.window()), 0x07070707u);
+  f.stop();
+  std::memset(f.arena() + 256, 0, 16);
+  f.start(1);
+  f.call(CallKind::read, f.input(), 4);
+  EXPECT_EQ(word(f.window()), 0u);
+  f.stop();
+  f.order(Order::collect);
+  EXPECT_EQ(f.control.changed, -1);
+}
+
 TEST(DeviceServer, ListensOnlyFromStartToStop) {
   ServerFixture f;
   EXPECT_FALSE(f.server().listening());

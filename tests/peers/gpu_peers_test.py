@@ -182,7 +182,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual(cases.play(script), ([12, 11], [1, 1], False))
 
     def test_appends_of_the_timed_phase_are_seen(self):
-        script = ("phase; create; new a b; append!scribble a:7 b:7; attend a:1 b:1; phase; "
+        script = ("phase; create; new a b; append a:7 b:7; attend a:1 b:1; phase; read any; "
                   "destroy")
         self.assertEqual(cases.play(script), ([7, 7], [1, 1], True))
 

@@ -12,6 +12,7 @@
 #include "assay/poison.h"
 #include "assay/size.h"
 #include "assay/tolerance.h"
+#include "shared/log_sum_exp.h"
 #include "shared/score_rounding.h"
 #include "trusted.h"
 
@@ -309,16 +310,8 @@ class Checker {
     if (op.lse_at < 0) return;
     const double lse =
         static_cast<double>(buffers_[kLse].as<float>()[op.lse_at + static_cast<std::int64_t>(at)]);
-    const bool finite = std::isfinite(a.lse[at]);
-    RowJudge absolute(fmt::format("operation {}: lse", at_),
-                      {4.0, (bound + (finite ? std::abs(a.lse[at]) : 0)) * kEps32});
-    // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
-    // errors.
-    const double shift = finite ? 1.0 - a.lse[at] : 0;
-    const std::vector<double> one{1.0}, mine{lse + shift}, expected{a.lse[at] + shift},
-        plain{a.plain_lse[at] + shift};
-    absolute.row(index, mine, expected, plain, one);
-    lse_judge.merge(absolute);
+    judge_log_sum_exp(fmt::format("operation {}: lse", at_), index, lse, a.lse[at], a.plain_lse[at],
+                      bound * kEps32, lse_judge);
   }
 
   // Judges the error over all outputs of the call against the unquantised reference.

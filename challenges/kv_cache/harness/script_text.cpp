@@ -12,6 +12,7 @@
 //                                     have any
 //   shared 40 a:3 b:1                 attend with 40 shared tokens
 //   read a 0 10 | len a | bytes | defragment | destroy
+//   read any                          a token of each sequence, drawn by the seed
 //   allow 0                           no more memory for the cache; allow -1: unlimited;
 //                                     allow 5000: that many bytes, too few for the next append
 //   repeat 20 { ... } | phase         phase: the next phase of the case begins
@@ -207,6 +208,8 @@ class Parser {
       builder_.truncate(c, variable(w.at(0)), number(1));
     } else if (v.name == "len") {
       each_layer(v, [&](std::int64_t l) { builder_.length(c, l, variable(w.at(0))); });
+    } else if (v.name == "read" && w.at(0) == "any") {
+      builder_.read_any(c, reads_);
     } else if (v.name == "read") {
       each_layer(v, [&](std::int64_t l) {
         builder_.read(c, l, variable(w.at(0)), number(1), number(2), v.flags);
