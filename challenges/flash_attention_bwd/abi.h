@@ -21,10 +21,10 @@ extern "C" {
  * of the forward pass. o and lse are exact up to one rounding, so that s_ij - lse_i may be slightly
  * above 0. Outputs are overwritten; what lies between their rows must survive. A query without keys
  * has lse = -inf, o = 0, and dq = 0; a key that nobody sees has dk = dv = 0. A NaN in row i of dout,
- * if that row sees a key, spoils dq_i and dk_j, dv_j of the keys that i sees, nothing else; what is
- * masked never matters, even NaN or Inf. fp32 with D = Dv in {32, 64, 128} and no window is
- * required; bf16, f16, other D, Dv != D and a window are optional. A negative size, Hq % Hkv != 0
- * or NULL for a non-empty array is ASSAY_EINVAL. */
+ * if that row sees a key, spoils dq_i, dk_j of the keys that i sees and dv_j in the NaN's columns,
+ * nothing else; what is masked never matters, even NaN or Inf. fp32 with D = Dv in {32, 64, 128}
+ * and no window is required; bf16, f16, other D, Dv != D and a window are optional. A negative
+ * size, Hq % Hkv != 0 or NULL for a non-empty array is ASSAY_EINVAL. */
 int fa_backward(assay_ctx*, const fa_params*, const void* dout, const void* q, const void* k,
                 const void* v, const void* o, const float* lse, void* dq, void* dk, void* dv);
 

@@ -25,6 +25,7 @@ namespace assay {
 struct ToleranceRule {
   double reference_factor = 4;  // 4 for fp32, 2 for bf16
   double floor = 0;             // C * eps32 or C * 2^-9
+  double unit = kEps32;         // the least error that the plain result is taken to have
 };
 
 // Judges rows one by one and remembers the worst. Not thread-safe: use one per thread and merge.
@@ -53,7 +54,7 @@ class RowJudge {
   ToleranceRule rule_;
   bool pass_ = true;
   double worst_ = 0, worst_error_ = 0, worst_bound_ = 0;  // worst error / bound
-  double accuracy_ = 0;  // worst ratio to ref32, whose error is taken as at least eps32
+  double accuracy_ = 0;  // worst ratio to ref32, whose error is taken as at least the rule's unit
   std::int64_t first_row_ = -1, first_column_ = -1;
   double first_got_ = 0, first_expected_ = 0;
   std::string first_why_;

@@ -181,7 +181,7 @@ void RowJudge::row(std::int64_t row, std::span<const double> got, std::span<cons
       worst_error_ = error;
       worst_bound_ = bound;
     }
-    accuracy_ = std::max(accuracy_, error / std::max(standard, kEps32));
+    accuracy_ = std::max(accuracy_, error / std::max(standard, rule_.unit));
     return error <= bound;
   };
   const bool frobenius = judge(mine.frobenius(), reference.frobenius());

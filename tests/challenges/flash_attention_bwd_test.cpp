@@ -391,7 +391,7 @@ TEST(FlashAttentionBackward, EachWrongOutputOfAChainedOrBiasedCaseFails) {
     spoil(f);
     return f.check().pass;
   };
-  for (const char* name : {"chained", "bias_of_heads"}) {
+  for (const char* name : {"chained", "bias_of_keys"}) {
     EXPECT_TRUE(with(name, [](Filled&) {}));
     for (const int handle : {int{kDq}, int{kDk}, int{kDv}}) {
       EXPECT_FALSE(with(name, [&](Filled& f) { f.buffer(handle).as<float>()[77] += 1e-2f; }))

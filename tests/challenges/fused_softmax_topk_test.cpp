@@ -176,6 +176,28 @@ void answer(Filled& f) {
   }
 }
 
+// Three roundings of the size of the result, as in a kernel that works to the base 2 without fma.
+TEST(FusedSoftmaxTopK, AnLseOfWhichEachStepIsRoundedPasses) {
+  constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Filled f(subject(), "range_200", seed);
+    answer(f);
+    const Shape s = shape_of(f.spec());
+    ASSERT_EQ(s.temperature, 1.0f);
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+      const float* x = f.buffer(kLogits).as<float>() + r * s.ld;
+      const float top = *std::max_element(x, x + s.V);
+      double sum = 0;
+      for (std::int64_t j = 0; j < s.V; ++j) sum += std::exp(static_cast<double>(x[j]) - top);
+      const volatile float scaled = top * kLog2E;
+      const volatile float both = scaled + std::log2(static_cast<float>(sum));
+      f.buffer(kLse).as<float>()[r] = both * kLn2;
+    }
+    const CheckResult result = f.check();
+    EXPECT_TRUE(result.pass) << "seed " << seed << ": " << result.detail;
+  }
+}
+
 TEST(FusedSoftmaxTopK, TheRightAnswerPassesAndEachWrongOutputFails) {
   const auto with = [](auto spoil) {
     Filled f(subject(), "basic", 3);

@@ -10,6 +10,7 @@
 #include "assay/size.h"
 #include "assay/tolerance.h"
 #include "language_model.h"
+#include "shared/log_sum_exp.h"
 #include "shared/score_rounding.h"
 #include "trusted.h"
 
@@ -63,16 +64,8 @@ void check_head(const Shape& s, const DflashReference& r, BufferViews buffers, s
   o_judge.merge(judge);
   if (buffers[attention::kLse].bytes == 0) return;
   const double lse = static_cast<double>(buffers[attention::kLse].as<float>()[row]);
-  const double offset = std::isfinite(r.lse[row]) ? std::abs(r.lse[row]) : 0;
-  RowJudge absolute("lse", {4.0, (c + offset) * kEps32});
-  const std::vector<double> one{1.0};
-  // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
-  // errors.
-  const double shift = std::isfinite(r.lse[row]) ? 1.0 - r.lse[row] : 0;
-  const std::vector<double> mine{lse + shift}, expected{r.lse[row] + shift},
-      plain{r.plain_lse[row] + shift};
-  absolute.row(static_cast<std::int64_t>(row), mine, expected, plain, one);
-  lse_judge.merge(absolute);
+  judge_log_sum_exp("lse", static_cast<std::int64_t>(row), lse, r.lse[row], r.plain_lse[row],
+                    c * kEps32, lse_judge);
 }
 
 void check_attention(const Shape& s, const DflashReference& r, BufferViews buffers,

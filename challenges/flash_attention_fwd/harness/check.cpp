@@ -11,6 +11,7 @@
 #include "assay/parallel.h"
 #include "assay/size.h"
 #include "assay/tolerance.h"
+#include "shared/log_sum_exp.h"
 #include "shared/score_rounding.h"
 #include "trusted.h"
 
@@ -94,19 +95,9 @@ class Checker {
   void lse_row(const TileReference& t, std::int64_t i, RowJudge& all) const {
     const auto at = to_size(i);
     const std::int64_t row = row_number(t, i);
-    const bool finite = std::isfinite(t.lse[at]);
-    // Shifted to an expected value of 1 with scale 1, which turns the rule into one on absolute
-    // errors.
-    const double shift = finite ? 1 - t.lse[at] : 0;
-    const double floor =
-        (factor(t, i) + equal_weights(t, i) + (finite ? std::abs(t.lse[at]) : 0)) * kEps32 +
-        fp8_floor(t, i, 0);
-    RowJudge judge("lse", {4.0, floor});
-    const double got[] = {static_cast<double>(buffers_[kLse].as<float>()[row]) + shift};
-    const double expected[] = {t.lse[at] + shift}, plain[] = {t.plain_lse[at] + shift},
-                 one[] = {1.0};
-    judge.row(row, got, expected, plain, one);
-    all.merge(judge);
+    const double floor = (factor(t, i) + equal_weights(t, i)) * kEps32 + fp8_floor(t, i, 0);
+    judge_log_sum_exp("lse", row, static_cast<double>(buffers_[kLse].as<float>()[row]), t.lse[at],
+                      t.plain_lse[at], floor, all);
   }
 
   const Problem& problem_;

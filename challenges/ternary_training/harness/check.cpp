@@ -39,7 +39,6 @@ void check_dense(std::span<const std::uint8_t> got, std::span<const std::uint8_t
   }
 }
 
-// -0 is accepted for 0.
 void check_weights(std::span<const float> got, std::span<const float> expected,
                    CheckResult& result) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
