@@ -21,12 +21,26 @@ import pathlib
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any, Iterable, Mapping, Sequence
 
 LONGEST_WAIT = 60.0  # seconds of one long poll, as the server allows
 MOST_IN_BATCH = 256
 ENDED = frozenset({"done", "failed", "cancelled", "expired", "lost"})
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The server sends none, and another host must not get the token."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    loopback = urllib.parse.urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    # A proxy has a loopback of its own.
+    return urllib.request.build_opener(_NoRedirects, *([urllib.request.ProxyHandler({})] if loopback else []))
 
 
 class AssayError(Exception):
@@ -73,6 +87,7 @@ class Client:
     def __init__(self, url: str, *, token: str | None = None, patience: float = 600.0) -> None:
         """`patience`: seconds that a full queue or a server that is about to end is asked again."""
         self.url, self.token, self.patience = url.rstrip("/"), token, patience
+        self.opener = _opener(url)
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 30.0) -> Any:
         """One request. Raises AssayError for what the server refuses, OSError where there is none."""
@@ -82,7 +97,7 @@ class Client:
         data = None if body is None else json.dumps(body).encode()
         asked = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(asked, timeout=timeout) as answer:
+            with self.opener.open(asked, timeout=timeout) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as e:
             with e:
@@ -185,7 +200,7 @@ def main() -> int:
     except urllib.error.URLError as e:
         print(f"no server answers at {options.url}: {e.reason}; `assay serve` starts one", file=sys.stderr)
         return 2
-    except (OSError, UnicodeDecodeError, AssayError) as e:
+    except (OSError, ValueError, AssayError) as e:
         print(e, file=sys.stderr)
         return 2
     return 0

@@ -34,6 +34,7 @@ struct Verdict {
   int error = 0;        // errno of exec
   int wait_status = 0;  // wait status of the command
   bool timed_out = false, stopped = false;
+  bool left = false;  // processes that cannot be killed
 };
 
 // Everything the processes between fork and exec need, prepared in advance: they have a copy of
@@ -169,13 +170,17 @@ struct Children {
 };
 
 // Kills everything that is left. Orphans become children of this process, so every descendant
-// eventually becomes a child and is killed.
-void end_children(Children& children, double grace) {
+// eventually becomes a child and is killed. False if some are not: another user runs them, or they
+// wait for a device.
+bool end_children(Children& children, double grace) {
+  constexpr double kPatience = 10;  // seconds after SIGKILL
   const double deadline = raw_seconds() + grace;
   bool asked = false;
   for (;;) {
-    if (!children.reap()) return;
-    const bool patient = raw_seconds() < deadline;
+    if (!children.reap()) return true;
+    const double now = raw_seconds();
+    if (now > deadline + kPatience) return false;
+    const bool patient = now < deadline;
     if (!patient || !asked) {
       const int signal = patient ? SIGTERM : SIGKILL;
       const pid_t group = children.command_over ? 0 : children.command;
@@ -213,7 +218,7 @@ void end_children(Children& children, double grace) {
     verdict.stopped = !verdict.timed_out && ::poll(&control, 1, kTickMs) > 0;
     if (verdict.timed_out || verdict.stopped) break;
   }
-  if (children.command > 0) end_children(children, p.grace);
+  if (children.command > 0) verdict.left = !end_children(children, p.grace);
   verdict.wait_status = children.command_status;
   (void)!::write(p.verdict, &verdict, sizeof verdict);
   ::_exit(0);
@@ -286,6 +291,8 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
   };
   Verdict verdict;
   bool told = false;
+  constexpr double kLastOutput = 10;  // seconds
+  double verdict_at = 0;
   for (bool over = false, open = true; !over;) {
     std::array<pollfd, 3> files{pollfd{open ? output.read.get() : -1, POLLIN, 0},
                                 pollfd{verdict_pipe.read.get(), POLLIN, 0},
@@ -293,7 +300,11 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
     if (::poll(files.data(), files.size(), -1) < 0) continue;
     if (files[2].revents != 0) control.write.reset();  // asks the supervisor to stop
     if (files[0].revents != 0) open = take_output();
-    if (files[0].revents != 0 || files[1].revents == 0) continue;
+    if (files[1].revents == 0) continue;
+    const double now = steady_seconds();
+    if (verdict_at == 0) verdict_at = now;
+    // What cannot be killed may write for ever.
+    if (files[0].revents != 0 && now < verdict_at + kLastOutput) continue;
     // Nothing is left to read, and no process of the program is left to write: any other holder of
     // the pipe is not part of the program.
     told = ::read(verdict_pipe.read.get(), &verdict, sizeof verdict) == sizeof verdict;
@@ -305,6 +316,11 @@ Ended run_program(const Program& program, const std::function<void(std::string_v
   if (!verdict.started) {
     throw Error(fmt::format("cannot start '{}': {}", program.command.front(),
                             std::strerror(verdict.error)));
+  }
+  if (verdict.left) {
+    throw Error(
+        fmt::format("what '{}' started cannot be killed: another user may run it; end it by hand",
+                    program.command.front()));
   }
   Ended ended;
   ended.seconds = steady_seconds() - begin;

@@ -32,8 +32,8 @@ struct Ended {
 // Returns once neither it nor any descendant is left: what it leaves running is killed (SIGTERM,
 // then SIGKILL), even if it moved to another session. The same happens at the time limit, on a stop
 // request (util/stop.h; Ended::stopped), and if this process is killed. The program is not
-// isolated: it may do whatever this process may. Throws Error if it cannot be started. Several
-// threads may run programs at once.
+// isolated: it may do whatever this process may. Throws Error if it cannot be started, or if some of
+// it is left 10 s after SIGKILL. Several threads may run programs at once.
 Ended run_program(const Program&, const std::function<void(std::string_view)>& on_output);
 
 }  // namespace assay::agent

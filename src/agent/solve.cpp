@@ -40,6 +40,8 @@ Submission answer_in(const fs::path& folder, Language language, const std::strin
     const std::string name = entry.path().filename();
     if (!is_source_name(name) || entry.symlink_status(ec).type() != fs::file_type::regular)
       continue;
+    if (const std::string objection = objection_to_name(name); !objection.empty())
+      return rejected(fmt::format("{}: {}", printable(name, 1, 80), objection));
     const PlainFile file = read_plain_file(fd.get(), name, kLargestSource);
     if (!file.objection.empty())
       return rejected(fmt::format("{}: {}", printable(name, 1), file.objection));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "assay/error.h"
@@ -80,10 +81,35 @@ void add_choice(const nlohmann::json& document, const char* message, Reply& repl
   }
 }
 
+std::string without_line_ends(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return text;
+}
+
+// What a document that reports an error says, "" if it is in none of the usual places.
+std::string message_in(const nlohmann::json& document) {
+  std::string text = text_member(member(&document, "error"), "message");
+  for (const char* name : {"error", "message", "detail"})
+    if (text.empty()) text = text_member(&document, name);
+  return text;
+}
+
+std::string shown_error(std::string text) {
+  text = without_line_ends(std::move(text));
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string::npos) return {};
+  text.erase(0, begin);
+  text.erase(text.find_last_not_of(" .") + 1);  // more text may be appended
+  return printable(text, 1, kErrorColumns);
+}
+
 void add_document(const nlohmann::json& document, const char* message, Reply& reply) {
   if (const nlohmann::json* error = member(&document, "error"); error && !error->is_null()) {
     const std::int64_t code = count_member(error, "code").value_or(500);
-    throw EndpointFault("the endpoint reports: " + error_text(document.dump()),
+    // Never the document itself: nested deep enough, writing it would overflow the stack.
+    const std::string said = shown_error(message_in(document));
+    throw EndpointFault("the endpoint reports: " + (said.empty() ? "an error" : said),
                         code >= 400 && code < 600 ? static_cast<int>(code) : 500);
   }
   if (reply.id.empty()) reply.id = printable(text_member(&document, "id"), 1, 200);
@@ -109,12 +135,6 @@ void part_thoughts(Reply& reply) {
   reply.content.erase(0, end + kEnd.size());
 }
 
-std::string without_line_ends(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  return text;
-}
-
 struct UrlParts {
   std::string scheme, authority, path;
 };
@@ -130,6 +150,21 @@ UrlParts parts_of(const std::string& url) {
   parts.authority = url.substr(colon + 3, end == std::string::npos ? end : end - colon - 3);
   if (end != std::string::npos) parts.path = url.substr(end);
   return parts;
+}
+
+// The URL is stored with each answer.
+void refuse_keys_in(std::string_view query) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    const std::string_view name = pair.substr(0, pair.find('='));
+    if (names_a_key(name)) {
+      throw Error(
+          fmt::format("the URL holds '{}', which would be stored: put the key into an environment "
+                      "variable and name that with --key-env",
+                      name));
+    }
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+  }
 }
 
 }  // namespace
@@ -152,6 +187,18 @@ nlohmann::ordered_json request_of(const ChatSettings& settings,
   return body;
 }
 
+bool names_a_key(std::string_view parameter) {
+  constexpr std::array kNames{"key",    "apikey",   "token",        "accesstoken",
+                              "secret", "password", "clientsecret", "authorization",
+                              "sig",    "signature"};
+  std::string plain;
+  for (const char c : parameter) {
+    if (c != '-' && c != '_')
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return std::ranges::find(kNames, plain) != kNames.end();
+}
+
 std::string completions_url(const std::string& url) {
   const UrlParts parts = parts_of(url);
   const std::string shown = printable(url, 1, 120);
@@ -167,6 +214,7 @@ std::string completions_url(const std::string& url) {
   }
   constexpr std::string_view kPath = "/chat/completions";
   const std::size_t query = parts.path.find_first_of("?#");
+  if (query != std::string::npos) refuse_keys_in(parts.path.substr(query + 1));
   std::string path = parts.path.substr(0, query);
   while (path.ends_with('/')) path.pop_back();
   if (!path.ends_with(kPath)) path += kPath;
@@ -241,19 +289,8 @@ Reply ReplyReader::finish() {
 
 std::string error_text(std::string_view body) {
   constexpr std::size_t kLooked = 65536;
-  const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
-  const nlohmann::json* error = member(&document, "error");
-  std::string text = text_member(error, "message");
-  if (text.empty()) text = text_member(&document, "error");
-  if (text.empty()) text = text_member(&document, "message");
-  if (text.empty()) text = text_member(&document, "detail");
-  if (text.empty()) text = std::string(body.substr(0, kLooked));
-  text = without_line_ends(std::move(text));
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string::npos) return {};
-  text.erase(0, begin);
-  text.erase(text.find_last_not_of(" .") + 1);  // more text may be appended
-  return printable(text, 1, kErrorColumns);
+  const std::string text = message_in(nlohmann::json::parse(body, nullptr, false));
+  return shown_error(text.empty() ? std::string(body.substr(0, kLooked)) : text);
 }
 
 }  // namespace assay::ask

@@ -33,6 +33,9 @@ struct ChatSettings {
 // The body of a request. Equal arguments give the same bytes.
 nlohmann::ordered_json request_of(const ChatSettings&, const std::vector<Message>&);
 
+// Whether a parameter of this name is likely to be a key: "api_key", "token", "sig".
+bool names_a_key(std::string_view parameter);
+
 // The URL for chat completions; `url` is either that or the API's base ("https://host/v1"). Throws
 // Error if it is not an HTTP or HTTPS URL, or contains a user name or password.
 std::string completions_url(const std::string& url);

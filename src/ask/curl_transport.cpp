@@ -7,6 +7,7 @@
 #include <cctype>
 #include <memory>
 
+#include "ask/chat.h"
 #include "assay/error.h"
 #include "util/stop.h"
 #include "util/text.h"
@@ -134,6 +135,8 @@ HttpResponse CurlTransport::post(const HttpRequest& request, const OnBytes& on_b
   curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  // A proxy has another loopback, and would see the key.
+  if (goes_to_loopback(request.url)) curl_easy_setopt(handle, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error);
   curl_easy_setopt(handle, CURLOPT_USERAGENT, agent_.c_str());

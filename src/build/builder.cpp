@@ -189,6 +189,13 @@ bool hit_a_limit(const CompilerRun& run) {
          });
 }
 
+// Whether the sandbox left something that fetch() does not take.
+bool is_unusable(const fs::path& from) {
+  struct stat info {};
+  return ::lstat(from.c_str(), &info) == 0 &&
+         (!S_ISREG(info.st_mode) || static_cast<std::size_t>(info.st_size) > kLibraryLimit);
+}
+
 // The contents of a file that the sandbox wrote, without following links.
 std::optional<std::string> fetch(const fs::path& from) {
   const Fd in(::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -559,6 +566,9 @@ BuildResult Builder::compile(const BuildRequest& request, const std::string& arc
   } else if (const std::string names = forbidden_names(request, run.log); !names.empty()) {
     result.record.verdict = Verdict::build_error;
     result.record.log = printable(names, kLogLines);
+  } else if (is_unusable(folder.path / kOutput / kRules)) {
+    result.record.verdict = Verdict::build_limit;
+    result.record.log = "the list of the headers that it includes is too long";
   } else if (const std::string headers =
                  foreign_headers(fetch(folder.path / kOutput / kRules).value_or(""), folder.path,
                                  is_by_nvcc(request) ? toolkit_->root : fs::path());

@@ -56,11 +56,12 @@ bool is_foreign(const std::string& path, const std::string& toolkit) {
 std::string foreign_headers(std::string_view rules, const fs::path& own, const fs::path& toolkit) {
   std::set<std::string> foreign;
   std::istringstream in{std::string(rules)};
+  std::error_code ec;
+  const std::string below_own = fs::weakly_canonical(own, ec).string() + "/";
   for (std::string word; in >> word;) {
-    if (word == "\\" || word.ends_with(':') || word.starts_with(own.string() + "/")) continue;
-    std::error_code ec;
+    if (word == "\\" || word.ends_with(':')) continue;
     const fs::path path = fs::weakly_canonical(word, ec);
-    if (ec) continue;
+    if (ec || path.string().starts_with(below_own)) continue;
     if (is_foreign(path, toolkit)) foreign.insert(path);
   }
   if (foreign.empty()) return "";

@@ -339,7 +339,7 @@ int ask_model(const Context& context, const AskCommand& c) {
   const ask::AskOptions o = options_from(context, c);
   if (c.dry_run) return print_dry_run(c, o, plan_of(context, c, o));
   ask::CurlTransport transport(fmt::format("assay/{}", kVersion));
-  warn_of_plain_key(c, o);
+  warn_of_plain_key(o);
   create_folder(o.folder / o.name);
   const fs::path lock_file = o.folder / (o.name + ".lock");
   const auto lock = FileLock::if_free(lock_file);

@@ -59,6 +59,12 @@ void add_parameter(nlohmann::json& more, const std::string& text) {
     throw Error(fmt::format("--param {}: expected NAME=VALUE", printable(text, 1, 60)));
   if (std::ranges::find(kOwn, key) != kOwn.end())
     throw Error(fmt::format("--param {}: that member of the request is assay's own", key));
+  if (ask::names_a_key(key)) {
+    throw Error(
+        fmt::format("--param {}: it would be stored with each answer: put the key into an "
+                    "environment variable and name that with --key-env",
+                    printable(key, 1, 60)));
+  }
   const std::string value = text.substr(equals + 1);
   nlohmann::json parsed = nlohmann::json::parse(value, nullptr, false);
   more[key] = parsed.is_discarded() ? nlohmann::json(value) : parsed;
@@ -151,8 +157,9 @@ ask::Endpoint endpoint_from(const EndpointOptions& o) {
   return endpoint;
 }
 
-void warn_of_plain_key(const EndpointOptions& o, const ask::Endpoint& endpoint) {
-  if (o.url.starts_with("http://") && !ask::goes_to_loopback(o.url) && !endpoint.key.empty())
+void warn_of_plain_key(const ask::Endpoint& endpoint) {
+  const bool open = endpoint.url.starts_with("http://") && !ask::goes_to_loopback(endpoint.url);
+  if (open && !endpoint.key.empty())
     tell("assay: warning: the key goes over http:// unencrypted, readable on its way\n");
 }
 

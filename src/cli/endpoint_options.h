@@ -40,7 +40,7 @@ ask::Endpoint endpoint_from(const EndpointOptions&);
 std::string own_name(const EndpointOptions&);
 
 // Warns if the key would be sent unencrypted.
-void warn_of_plain_key(const EndpointOptions&, const ask::Endpoint&);
+void warn_of_plain_key(const ask::Endpoint&);
 
 // "assay COMMAND --url URL --model MODEL ..." quoted for a shell; without secrets: it omits header
 // values.

@@ -242,7 +242,7 @@ int judge_answers(const Context& context, const JudgeCommand& c) {
     return print_dry_run(c, endpoint,
                          Planner(context, c, endpoint, rubric).plan(store::read_board(results)));
   }
-  warn_of_plain_key(c, endpoint);
+  warn_of_plain_key(endpoint);
   const fs::path folder = judge::opinions_folder(results);
   require_writable_directory(folder);
   const auto lock = FileLock::if_free(folder / (store::path_part(own_name(c)) + ".lock"));

@@ -168,8 +168,9 @@ Examples:
   command->add_option("--queue", c->queue, "tasks that may wait")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  // A batch is answered as a whole, from those that are kept.
   command->add_option("--keep", c->keep, "ended tasks that are kept, and answered from")
-      ->check(CLI::Range(1, 10'000'000))
+      ->check(CLI::Range(serve::kMostInBatch, std::size_t{10'000'000}))
       ->capture_default_str();
   add_harness_options(*command, c->harness);
   command->callback(

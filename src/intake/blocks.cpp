@@ -27,6 +27,11 @@ std::size_t columns_before(std::string_view line, std::size_t bytes) {
   return columns;
 }
 
+// Stops at the first letter: one line may hold thousands of tags, and then megabytes of blanks.
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
 std::size_t blanks_at(std::string_view line, std::size_t at) {
   std::size_t n = 0;
   while (at + n < line.size() && (line[at + n] == ' ' || line[at + n] == '\t')) ++n;
@@ -155,12 +160,12 @@ class Reader {
       if (behind == std::string_view::npos) return {};
       thinking_ = false;
       line = line.substr(behind);
-      if (trimmed(line).empty()) return {};
+      if (is_blank(line)) return {};
     }
     if (const std::size_t behind = behind_tag(line, true); behind != std::string_view::npos) {
       begin_anew();  // all of it was a thought
       line = line.substr(behind);
-      if (trimmed(line).empty()) return {};
+      if (is_blank(line)) return {};
     }
     if (open_ && !in_block(line)) return {};
     return outside(line);

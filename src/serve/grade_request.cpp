@@ -212,9 +212,16 @@ void read_settings(const Reader& reader, GradeRequest& request) {
 Json parse_body(std::string_view body) {
   // `depth`: how many lists and objects enclose the value that begins. Throwing stops the parser at
   // once, so a body full of brackets costs no memory.
-  const auto watch = [](int depth, Json::parse_event_t event, Json&) {
-    const bool begins =
-        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+  // An object looks each new key up among all others.
+  std::vector<std::size_t> keys;  // of the objects around
+  const auto watch = [&keys](int depth, Json::parse_event_t event, Json&) {
+    const bool object = event == Json::parse_event_t::object_start;
+    const bool begins = object || event == Json::parse_event_t::array_start;
+    if (object) keys.push_back(0);
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && ++keys.back() > kMostKeys)
+      throw ApiError(400, "too_many_keys",
+                     fmt::format("an object in the body has more than {} keys", kMostKeys));
     if (begins && depth >= kDeepestJson)
       throw ApiError(400, "json_too_deep",
                      fmt::format("the body is nested deeper than {} levels", kDeepestJson));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "assay/error.h"
+#include "serve/connection.h"
 #include "serve/limits.h"
 
 namespace assay::serve {
@@ -18,8 +19,6 @@ namespace {
 // Each connection holds a thread while it is open, and long polls stay open for long.
 constexpr std::size_t kThreads = 256;
 constexpr std::size_t kLongestPath = 200;
-constexpr time_t kReadSeconds = 10, kWriteSeconds = 10;
-constexpr time_t kIdleSeconds = 2;  // for a connection kept open for another request
 
 HttpRequest request_from(const httplib::Request& received) {
   HttpRequest request{.method = received.method == "HEAD" ? "GET" : received.method,
@@ -35,6 +34,7 @@ HttpRequest request_from(const httplib::Request& received) {
 
 void send(const HttpAnswer& answer, httplib::Response& response) {
   response.status = answer.status;
+  if (answer.body.empty()) return;
   response.set_content(answer.body, answer.content_type);
   for (const auto& [key, value] : answer.headers) response.set_header(key, value);
 }
@@ -57,6 +57,8 @@ std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& 
   // Routes are regular expressions, which recurse with every character.
   if (received.path.size() > kLongestPath)
     return refusal(414, "too_long", "the address is too long");
+  // The library cuts ranges out of every answer, as many as are asked for. An empty one has none.
+  if (received.has_header("Range")) return HttpAnswer{416, "", "", {}};
   if (auto refused = api.refuse_entry(request_from(received))) return refused;
   if (received.has_header("Content-Encoding"))
     return refusal(415, "encoded", "send the body as it is, without Content-Encoding");
@@ -64,6 +66,9 @@ std::optional<HttpAnswer> answer_without_body(Api& api, const httplib::Request& 
   if (received.has_header("Transfer-Encoding") ||
       (reads && received.method != "DELETE" && !received.has_header("Content-Length")))
     return refusal(411, "no_length", "send the header Content-Length");
+  // The library would wait for all of it before it refuses.
+  if (received.get_header_value<std::uint64_t>("Content-Length") > kLargestBody)
+    return refusal_of_library(413);
   // Otherwise the library would read until the connection closes.
   if (reads && !received.has_header("Content-Length")) return api.answer(request_from(received));
   return std::nullopt;
@@ -78,7 +83,17 @@ void set_options(socket_t socket) {
 }  // namespace
 
 struct HttpServer::Impl {
-  httplib::Server server;
+  // A connection is for one request: the library would parse a body that was not read, such as that
+  // of a refused request or of a GET, as the next one.
+  class Server final : public httplib::Server {
+    bool process_and_close_socket(socket_t socket) override {
+      Connection connection{Fd(socket)};
+      bool closed = false;
+      return process_request(connection, true, closed, nullptr);
+    }
+  };
+
+  Server server;
   std::thread thread;
   std::atomic<bool> ended{false};
 };
@@ -88,16 +103,11 @@ HttpServer::HttpServer(Api& api) : impl_(std::make_unique<Impl>()) {
   server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server.set_socket_options(set_options);
   server.set_payload_max_length(kLargestBody);
-  server.set_read_timeout(kReadSeconds);
-  server.set_write_timeout(kWriteSeconds);
-  server.set_keep_alive_timeout(kIdleSeconds);
   server.set_tcp_nodelay(true);
   server.set_pre_routing_handler([&api](const auto& received, auto& response) {
     const auto answered = answer_without_body(api, received);
     if (!answered) return httplib::Server::HandlerResponse::Unhandled;
     send(*answered, response);
-    response.set_header("Connection", "close");  // the unread body must not be parsed as the next
-                                                 // request
     return httplib::Server::HandlerResponse::Handled;
   });
   const auto handle = [&api](const httplib::Request& received, httplib::Response& response) {
@@ -111,7 +121,8 @@ HttpServer::HttpServer(Api& api) : impl_(std::make_unique<Impl>()) {
   server.Delete(kAny, handle);
   server.Options(kAny, handle);
   const httplib::Server::Handler refuse = [](const httplib::Request&, httplib::Response& response) {
-    if (response.body.empty()) send(refusal_of_library(response.status), response);
+    if (response.body.empty() && response.status != 416)
+      send(refusal_of_library(response.status), response);
   };
   server.set_error_handler(refuse);
 }

@@ -61,7 +61,7 @@ Service::Service(TaskStore& store, std::span<const ChallengeSpec> specs, Metrics
 }
 
 void Service::take_up() {
-  for (Task& task : store_.load_all()) {
+  store_.for_each([this](Task task) {
     arrivals_ = std::max(arrivals_, task.number);
     if (task.status == TaskStatus::running) {
       task.status = TaskStatus::lost;
@@ -76,7 +76,7 @@ void Service::take_up() {
     }
     if (has_ended(task.status)) remember(task);
     add(std::move(task));
-  }
+  });
 }
 
 std::string Service::key_of(const GradeRequest& request) const {
@@ -136,9 +136,13 @@ int Service::retry_after() const {
 }
 
 void Service::reserve_room(std::size_t n) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (stopping_) throw ApiError(503, "stopping", "the server is about to end", retry_after());
-  if (queue_.size() + reserved_ + n > settings_.most_queued) expire_waiting();
+  if (queue_.size() + reserved_ + n > settings_.most_queued) {
+    lock.unlock();
+    expire_waiting();
+    lock.lock();
+  }
   if (queue_.size() + reserved_ + n > settings_.most_queued) {
     throw ApiError(429, "queue_full",
                    fmt::format("{} tasks wait, and {} may: try again later",
@@ -255,27 +259,19 @@ void Service::remember(const Task& task) {
   }
 }
 
-// REQUIRES the lock.
+// Takes the lock itself: each task is written to disk.
 void Service::expire_waiting() {
   std::vector<Task> late;
-  for (const auto& [id, entry] : tasks_) {
-    if (entry.task.status == TaskStatus::queued && is_past(entry.task.deadline))
-      late.push_back(entry.task);
-  }
-  for (Task& task : late) {
-    if (!queue_.remove(task.id)) continue;
-    task.status = TaskStatus::expired;
-    task.why = "its deadline passed while it waited";
-    task.finished_at = utc_now();
-    try {
-      store_.save(task);
-    } catch (const std::exception&) {  // such as a full disk; after a restart it expires again
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : tasks_) {
+      const Task& task = entry.task;
+      if (task.status == TaskStatus::queued && is_past(task.deadline) && queue_.remove(id))
+        late.push_back(task);
     }
-    metrics_.task_ended(to_string(task.status));
-    remember(task);
-    tasks_.at(task.id).task = std::move(task);
-    changed_.notify_all();
   }
+  for (Task& task : late)
+    end(std::move(task), TaskStatus::expired, "its deadline passed while it waited");
 }
 
 void Service::end(Task task, TaskStatus status, const std::string& why) {
@@ -416,7 +412,9 @@ Json Service::wait(const std::string& id, double seconds) {
       auto entry = tasks_.find(id);
       if (entry == tasks_.end()) no_such_task(id);
       if (entry->second.task.status == TaskStatus::queued && is_past(entry->second.task.deadline)) {
+        lock.unlock();
         expire_waiting();
+        lock.lock();
         entry = tasks_.find(id);
         if (entry == tasks_.end()) no_such_task(id);
       }

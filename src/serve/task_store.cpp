@@ -66,21 +66,24 @@ void TaskStore::remove(const std::string& id) {
   if (is_task_id(id)) fs::remove(file_of(id), gone);
 }
 
-std::vector<Task> TaskStore::load_all() {
+void TaskStore::for_each(const std::function<void(Task)>& visit) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(tasks_)) files.push_back(entry.path());
-  std::vector<Task> tasks;
+  std::vector<std::pair<std::uint64_t, fs::path>> ordered;
   for (const fs::path& file : files) {
     if (file.extension() == kEnding && is_task_id(file.stem().string())) {
-      tasks.push_back(read_task(file));
-      tasks.back().result = nullptr;
+      ordered.emplace_back(read_task(file).number, file);
     } else if (file.extension() == ".tmp") {
       std::error_code gone;
       fs::remove(file, gone);
     }
   }
-  std::ranges::sort(tasks, {}, &Task::number);
-  return tasks;
+  std::ranges::sort(ordered);
+  for (const auto& [number, file] : ordered) {
+    Task task = read_task(file);
+    task.result = nullptr;
+    visit(std::move(task));
+  }
 }
 
 }  // namespace assay::serve

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,9 @@ class TaskStore {
   // Absent if there is no such task, or if the id is not a valid name.
   std::optional<Task> load(const std::string& id) const;
   void remove(const std::string& id);
-  // All tasks in order of arrival, without their results. Removes half-written files left by a
-  // kill.
-  std::vector<Task> load_all();
+  // All tasks in order of arrival, without their results. One is in memory at a time: a request has
+  // up to kLargestBody bytes. Removes half-written files left by a kill.
+  void for_each(const std::function<void(Task)>& visit);
 
  private:
   std::filesystem::path file_of(const std::string& id) const;

@@ -8,7 +8,7 @@ namespace assay::serve {
 namespace {
 
 // How soon a waiting thread notices a request to stop.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kStopLook{50};
 
 // Puts `self` in the set of waiting threads for the object's lifetime.
 template <class T>
@@ -32,7 +32,7 @@ void wait_for_turn(std::unique_lock<std::mutex>& lock, std::condition_variable& 
   try {
     check_stop();
     while (!ready()) {
-      changed.wait_for(lock, kLook);
+      changed.wait_for(lock, kStopLook);
       check_stop();
     }
   } catch (...) {

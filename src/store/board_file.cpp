@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "assay/error.h"
 #include "records/documents.h"
 #include "records/evidence.h"
 #include "records/scoreboard.h"
@@ -41,6 +42,7 @@ Scoreboard converted(const nlohmann::json& j, const std::string& file) {
 Scoreboard read_scoreboard(const fs::path& path) {
   if (!fs::exists(path)) return {};
   const std::string file = path.string();
+  if (!fs::is_regular_file(path)) throw Error(file + " is not a file");
   const nlohmann::json j = parse_json(read_file(path), file);
   if (schema_of(j) == 1) return converted(j, file);
   Scoreboard board = board_from_json(j, file);

@@ -35,6 +35,8 @@ void remove_evidence(const fs::path& folder, const EvidenceRef& evidence) {
 FoundEvidence find_evidence(const fs::path& folder, const EvidenceRef& evidence) {
   const fs::path path = folder / evidence.path;
   if (!fs::exists(path)) return {"", fmt::format("{} is missing", path.string())};
+  // A folder of somebody else's may hold a pipe or a link to a device.
+  if (!fs::is_regular_file(path)) return {"", fmt::format("{} is not a file", path.string())};
   std::string text = read_file(path);
   if (sha256_hex(text) == evidence.sha256) return {std::move(text), ""};
   return {"", fmt::format("{} is not the file that this score came from: its SHA-256 differs. "

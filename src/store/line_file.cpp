@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "assay/error.h"
 #include "util/fd.h"
 #include "util/files.h"
 
@@ -44,6 +45,7 @@ void cut(int fd, std::uintmax_t size, const fs::path& path) {
 Lines read_lines(const fs::path& path, std::uintmax_t from) {
   Lines result;
   result.end = from;
+  if (fs::exists(path) && !fs::is_regular_file(path)) throw Error(path.string() + " is not a file");
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     if (fs::exists(path)) fail_with_errno("read", path);

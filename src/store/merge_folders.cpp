@@ -109,6 +109,7 @@ IncomingResults::IncomingResults(fs::path folder)
       throw Error(fmt::format("{} holds no results: expected {}", folder_.string(), path.string()));
     return;
   }
+  if (!fs::is_regular_file(path)) throw Error(path.string() + " is not a file");
   const nlohmann::json j = parse_json(read_file(path), path.string());
   if (schema_of(j) != 1) return;
   for (const BoardEntry& e : read_scoreboard_1(j, path.string()))

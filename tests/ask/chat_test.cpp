@@ -56,6 +56,17 @@ TEST(Url, BaseOrWhole) {
   EXPECT_THAT(said, Not(HasSubstr("secret")));
 }
 
+TEST(Url, NoKeyIsStoredWithIt) {
+  for (const char* query : {"key=abcd", "a=1&api_key=abcd", "Access-Token=abcd", "sig=abcd"}) {
+    const std::string said =
+        error_of([&] { completions_url(std::string("https://h/v1?") + query); });
+    EXPECT_THAT(said, HasSubstr("--key-env")) << query;
+    EXPECT_THAT(said, Not(HasSubstr("abcd"))) << query;
+  }
+  for (const char* parameter : {"max_tokens", "prompt_cache_key", "seed", "monkey"})
+    EXPECT_FALSE(names_a_key(parameter)) << parameter;
+}
+
 TEST(Url, Loopback) {
   for (const char* url : {"http://localhost:1/v1", "http://127.0.0.1", "https://127.8.0.1:9/",
                           "http://[::1]:8000/v1", "http://a.localhost/"})
@@ -63,6 +74,14 @@ TEST(Url, Loopback) {
   for (const char* url : {"http://localhost.example.com", "http://127.evil.example",
                           "http://10.0.0.1", "http://[::2]/"})
     EXPECT_FALSE(goes_to_loopback(url)) << url;
+}
+
+TEST(PlainReply, AnErrorIsToldHoweverDeepItIs) {
+  EXPECT_THAT(error_of([] { plain(R"({"error":{"message":"no room"}})"); }),
+              HasSubstr("reports: no room"));
+  const std::string deep =
+      "{\"error\":" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
+  EXPECT_THAT(error_of([&] { plain(deep); }), HasSubstr("the endpoint reports: an error"));
 }
 
 TEST(PlainReply, IsRead) {

@@ -30,6 +30,7 @@ TEST(ForeignHeaders, AreNeitherTheCompilersNorTheCLibrarys) {
 TEST(ForeignHeaders, OfTheBuildAreNoneWhereverItIs) {
   EXPECT_FALSE(refused("/usr/src/cache/build/src/own.h"));
   EXPECT_TRUE(refused("/usr/src/cache/other/src/own.h"));
+  EXPECT_TRUE(refused("/usr/src/cache/build/src/../../../../include/eigen3/Eigen/Core"));
 }
 
 TEST(ForeignHeaders, OfTheToolkitAreNone) {

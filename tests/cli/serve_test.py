@@ -363,6 +363,28 @@ class Doors(Case):
                                b"Content-Length: 99999999999\r\n\r\n")
             self.assertIn(b" 413 ", connection.recv(4096).split(b"\r\n")[0])
 
+    def test_a_body_that_is_not_read_is_no_request(self):
+        server = self.server()
+        second = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        length = b"Content-Length: %d\r\n\r\n" % len(second)
+        for first in (b"POST /" + b"x" * 300 + b" HTTP/1.1\r\nHost: localhost\r\n",
+                      b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n"):
+            with self.subTest(first[:20]), socket.create_connection(server.address.split(":"), timeout=PATIENCE) as c:
+                c.sendall(first + length)
+                answered = c.recv(4096)
+                try:
+                    c.sendall(second)
+                    while piece := c.recv(65536):
+                        answered += piece
+                except ConnectionError:  # closed with the second request unread
+                    pass
+                self.assertEqual(answered.count(b"HTTP/1.1 "), 1, answered)
+
+    def test_ranges_are_not_cut_out(self):
+        server = self.server()
+        status, _, text = server.raw("GET", "/openapi.json", None, {"Range": "bytes=" + ",".join(["-"] * 2000)})
+        self.assertEqual((status, len(text)), (416, 0))
+
     def test_elsewhere_only_with_a_token(self):
         state = self.folder / "state"
         self.assertIn("--token-file", self.refused_start("--state", state, "--host", "0.0.0.0", "--port", "0"))

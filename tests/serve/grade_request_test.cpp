@@ -1,5 +1,6 @@
 #include "serve/grade_request.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -173,6 +174,23 @@ TEST(ParseBody, DepthIsBounded) {
     } catch (const ApiError& e) {
       EXPECT_EQ(e.code, "json_too_deep");
     }
+  }
+}
+
+TEST(ParseBody, AnObjectHasSoManyKeysAndNoMore) {
+  const auto object = [](std::size_t keys) {
+    std::string text = "{";
+    for (std::size_t i = 0; i < keys; ++i)
+      text += fmt::format("{}\"k{}\":{{}}", i == 0 ? "" : ",", i);
+    return text + "}";
+  };
+  EXPECT_NO_THROW(parse_body(object(kMostKeys)));
+  EXPECT_NO_THROW(parse_body("[" + object(kMostKeys) + "," + object(kMostKeys) + "]"));
+  try {
+    parse_body(object(kMostKeys + 1));
+    ADD_FAILURE();
+  } catch (const ApiError& e) {
+    EXPECT_EQ(e.code, "too_many_keys");
   }
 }
 

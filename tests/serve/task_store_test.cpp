@@ -32,6 +32,11 @@ class TaskStoreTest : public ::testing::Test {
             .request = {{"a", 1}},
             .result = {{"b", 2}}};
   }
+  static std::vector<Task> all_of(TaskStore& store) {
+    std::vector<Task> all;
+    store.for_each([&](Task task) { all.push_back(std::move(task)); });
+    return all;
+  }
   assay::testing::TemporaryFolder folder_;
 };
 
@@ -56,7 +61,7 @@ TEST_F(TaskStoreTest, AllComeInOrderOfArrivalWithoutResults) {
   TaskStore store(folder_.path);
   store.save(task('b', 1));
   store.save(task('a', 2));
-  const std::vector<Task> all = store.load_all();
+  const std::vector<Task> all = all_of(store);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].number, 1u);
   EXPECT_TRUE(all[1].result.is_null());
@@ -66,7 +71,7 @@ TEST_F(TaskStoreTest, WhatAKillLeftHalfWrittenGoes) {
   TaskStore store(folder_.path);
   const auto half = folder_.path / "tasks" / (std::string(32, 'a') + ".json.tmp");
   write_file_atomically(half, "{");
-  EXPECT_TRUE(store.load_all().empty());
+  EXPECT_TRUE(all_of(store).empty());
   EXPECT_FALSE(std::filesystem::exists(half));
 }
 
@@ -92,7 +97,7 @@ TEST_F(TaskStoreTest, AFileThatIsNoTaskIsNamed) {
   const auto file = folder_.path / "tasks" / (std::string(32, 'a') + ".json");
   for (const char* text : {"{", "{}", R"({"schema": 99})"}) {
     write_file_atomically(file, text);
-    EXPECT_THAT(assay::testing::error_of([&] { store.load_all(); }), HasSubstr(file.string()));
+    EXPECT_THAT(assay::testing::error_of([&] { all_of(store); }), HasSubstr(file.string()));
   }
 }
 
