@@ -110,6 +110,12 @@ int parse_and_run(int argc, char** argv) {
   cli::add_descriptions(app);
   app.footer(kFooter);  // now, for commands inherit what stands before
   cli::keep_conventions(app);
+  if (const std::string fault =
+          cli::valueless_option(std::vector<std::string>(argv + 1, argv + own));
+      !fault.empty()) {
+    cli::tell("assay: " + fault + "\n");
+    return cli::kUsageOrHarnessError;
+  }
   try {
     app.parse(own, argv);
   } catch (const CLI::ParseError& e) {

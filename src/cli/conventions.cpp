@@ -6,7 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "util/text.h"
@@ -34,6 +37,7 @@ class WrappedHelp final : public CLI::Formatter {
 const auto kAny = [](const auto*) { return true; };
 
 constexpr const char* kMayBeEmpty = "may be empty";
+constexpr const char* kEmptyValue = "an empty value (is a variable of the shell not set?)";
 
 bool is_marked(CLI::Option& option) {
   try {
@@ -46,9 +50,10 @@ bool is_marked(CLI::Option& option) {
 void refuse_empty_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() == 0 || is_marked(*option)) continue;  // 0: a flag
-    option->check([](const std::string& value) {
-      return value.empty() ? std::string("an empty value (is a variable of the shell not set?)")
-                           : std::string();
+    // As a transformation it comes before the option's own checks.
+    option->transform([](std::string value) {
+      if (value.empty()) throw CLI::ValidationError(kEmptyValue);
+      return value;
     });
   }
 }
@@ -72,30 +77,43 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 // What is wrong with words that the command does not know.
 std::string about_words(const CLI::App& app, const CLI::App& command,
-                        const std::vector<std::string>& words) {
-  const auto option = std::ranges::find_if(
-      words, [](const std::string& word) { return word.size() > 1 && word.starts_with('-'); });
-  if (option != words.end())
-    return unknown_name("option", option->substr(0, option->find('=')), option_names(command));
-  if (&command == &app) return unknown_name("command", words.front(), command_names(app));
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(fmt::format("'{}'", printable(word, 1)));
-  return fmt::format("too many arguments: {}", fmt::join(quoted, " "));
+                        std::vector<std::string> words) {
+  const auto is_option = [](const std::string& w) { return w.size() > 1 && w.starts_with('-'); };
+  const auto mark = std::ranges::find(words, "--");  // what follows it is no option
+  const auto option = std::find_if(words.begin(), mark, is_option);
+  if (&command == &app && !words.empty() && option != words.begin())
+    return unknown_name("command", words.front(), command_names(app));
+  if (option != mark) {
+    const std::string name = option->substr(0, option->find('='));
+    std::vector<std::string> known = option_names(command);
+    if (name.size() == 2)  // every other letter would be near
+      std::erase_if(known, [](const std::string& k) { return k.size() == 2; });
+    return unknown_name("option", name, known);
+  }
+  std::erase(words, "--");
+  if (words.empty()) return "nothing may follow --";
+  for (std::string& word : words) word = fmt::format("'{}'", printable(word, 1));
+  return fmt::format("too many arguments: {}", fmt::join(words, " "));
 }
 
 std::string about_mistake(const CLI::App* app, const CLI::Error& mistake) {
   const std::vector<CLI::App*> chosen = app->get_subcommands();
-  const CLI::App& command = chosen.empty() ? *app : *chosen.front();
-  const std::string name = chosen.empty() ? "assay" : "assay " + command.get_name();
-  const std::vector<std::string> unknown = command.remaining();
+  const CLI::App* command = chosen.empty() ? app : chosen.front();
   const bool lacks = dynamic_cast<const CLI::RequiredError*>(&mistake) != nullptr;
   const bool exceeds = dynamic_cast<const CLI::ExtrasError*>(&mistake) != nullptr;
+  std::vector<std::string> unknown = command->remaining();
+  if (exceeds && unknown.empty()) {  // they stand before the command
+    command = app;
+    unknown = app->remaining();
+  }
+  if (lacks && unknown == std::vector<std::string>{"--"}) unknown.clear();  // the library keeps it
   std::string what = printable(mistake.what());
   if ((lacks || exceeds) && !unknown.empty()) {  // a misspelt option is lacking too
-    what = about_words(*app, command, unknown);
+    what = about_words(*app, *command, std::move(unknown));
   } else if (lacks && chosen.empty()) {
     what = "no command is given";
   }
+  const std::string name = command == app ? "assay" : "assay " + command->get_name();
   return fmt::format("{}: {}\nSee {} --help\n", name, what, name);
 }
 
@@ -103,6 +121,15 @@ std::string about_mistake(const CLI::App* app, const CLI::Error& mistake) {
 
 CLI::Option* may_be_empty(CLI::Option* option) {
   return option->check([](const std::string&) { return std::string(); }, "", kMayBeEmpty);
+}
+
+std::string valueless_option(std::span<const std::string> arguments) {
+  for (const std::string_view argument : arguments) {
+    if (argument.size() > 3 && argument.starts_with("--") &&
+        argument.find('=') + 1 == argument.size())
+      return fmt::format("{} {}", argument.substr(0, argument.size() - 1), kEmptyValue);
+  }
+  return "";
 }
 
 void keep_conventions(CLI::App& app) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
 
 namespace CLI {
 class App;
@@ -19,6 +21,10 @@ inline constexpr std::size_t kHelpColumns = 100;
 // - A command line that cannot be read gets an error that names the command, and the nearest name
 //   to one that is unknown.
 void keep_conventions(CLI::App&);
+
+// What to say of "--name=" among the arguments, which the library would take for "--name" and the
+// next word; "" if there is none.
+std::string valueless_option(std::span<const std::string> arguments);
 
 // For an option to which "" means something.
 CLI::Option* may_be_empty(CLI::Option*);

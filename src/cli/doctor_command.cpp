@@ -24,6 +24,7 @@
 #include "cli/real_gpu.h"
 #include "measure/machine.h"
 #include "processes/memory_watch.h"
+#include "report/figures.h"
 #include "sandbox/memory_group.h"
 #include "sandbox/worker_image.h"
 #include "util/files.h"
@@ -204,8 +205,10 @@ void print_text(const std::vector<Diagnosis>& findings) {
   constexpr const char* kWords[] = {"ok", "note", "BAD"};
   for (const Diagnosis& f : findings) {
     constexpr std::size_t kColumn = 30;  // of the value
+    constexpr std::size_t kLongest = 2000;
+    const std::string value = report::one_line(f.value.empty() ? "-" : f.value, kLongest);
     fmt::print("{:<4} {:<24} {}", kWords[static_cast<std::size_t>(f.state)], f.name,
-               wrapped(f.value, kTerminalColumns - kColumn, std::string(kColumn, ' ')));
+               wrapped(value, kTerminalColumns - kColumn, std::string(kColumn, ' ')));
   }
 }
 

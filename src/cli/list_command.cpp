@@ -1,5 +1,6 @@
 // assay list: lists the challenges and the models.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,6 +23,11 @@ struct ListCommand {
   bool json = false;
 };
 
+// A program that reads the tables finds one row in a line.
+std::size_t columns() {
+  return ::isatty(STDOUT_FILENO) == 1 ? kTerminalColumns : std::string::npos;
+}
+
 std::size_t count_timed(const ChallengeSpec& spec) {
   return static_cast<std::size_t>(
       std::count_if(spec.cases.begin(), spec.cases.end(),
@@ -34,7 +40,7 @@ std::string challenge_table(const std::vector<ChallengeSpec>& specs) {
     table.add({s.name, s.difficulty, std::to_string(s.cases.size()), std::to_string(count_timed(s)),
                std::to_string(spec_for(Device::sim, s).cases.size()), s.summary});
   }
-  return table.str(kTerminalColumns);
+  return table.str(columns());
 }
 
 using Models = std::map<std::string, ModelInfo>;
@@ -67,7 +73,7 @@ std::string model_table(const std::vector<Submission>& submissions, const Models
     table.add({s.model, shown_name(models.at(s.model)), s.challenge,
                s.attempt.empty() ? "-" : s.attempt, to_string(s.device()), files_of(s)});
   }
-  return table.str(kTerminalColumns);
+  return table.str(columns());
 }
 
 void add_challenges(nlohmann::ordered_json& document, const std::vector<ChallengeSpec>& specs) {

@@ -8,6 +8,7 @@
 
 #include "assay/error.h"
 #include "cli/boards.h"
+#include "cli/conventions.h"
 #include "cli/harness.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
@@ -56,6 +57,9 @@ RunAsked run_asked(const std::vector<std::string>& words) {
   CLI::App app("", "assay");
   Action ignored;
   add_run(app, ignored);
+  keep_conventions(app);
+  if (const std::string fault = valueless_option(words); !fault.empty())
+    throw Error("after --, options of `assay run`: " + fault);
   std::vector<std::string> arguments(words.rbegin(), words.rend());  // reversed for parse()
   arguments.emplace_back("run");
   try {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "compare/effort.h"
 #include "compare/fast_p.h"
@@ -87,11 +86,12 @@ std::string titles(const Field& field, const std::vector<std::size_t>& challenge
 
 // "10.7 points more (9.8 to 11.6)"
 std::string points_more(const Estimate& margin) {
-  const bool fewer = margin.value < 0;
-  const Interval i = margin.interval;
-  return fmt::format("{} points {} ({} to {})", points(std::abs(margin.value)),
-                     fewer ? "fewer" : "more", points(fewer ? -i.high : i.low),
-                     points(fewer ? -i.low : i.high));
+  const bool fewer = shown(margin.value) < 0;
+  const auto one = [&](double v) { return points((fewer ? -1 : 1) * shown(v) + 0.0); };
+  const std::string low = one(fewer ? margin.interval.high : margin.interval.low),
+                    high = one(fewer ? margin.interval.low : margin.interval.high);
+  return fmt::format("{} points {}{}", one(margin.value), fewer ? "fewer" : "more",
+                     low == high ? "" : fmt::format(" ({} to {})", low, high));
 }
 
 std::string record_text(const Pair& pair) {

@@ -391,12 +391,18 @@ class BadUsage(Case):
         self.assertIn("assay: no command is given", self.assay(expect=2))
         self.assertIn("assay show: CHALLENGE is required", self.assay("show", "x", expect=2))
         self.assertIn("assay show: too many arguments: 'c' 'd'", self.assay("show", "a", "b", "c", "d", expect=2))
+        self.assertIn("assay: unknown command 'raport'; did you mean 'report'?",
+                      self.assay("raport", "--check", expect=2))
+        self.assertIn("assay: unknown option '--bogus'", self.assay("--bogus", "show", "a", "b", expect=2))
+        self.assertIn("assay show: CHALLENGE is required", self.assay("show", "--", "a", expect=2))
+        self.assertNotIn("did you mean", self.assay("diff", "-x", "a", expect=2))
         self.assertIn("'lots' is not a size", self.assay("doctor", "--cache-limit", "lots", expect=2))
 
     def test_an_empty_value_is_refused(self):
         """A variable of a shell that is not set would choose the default folder."""
         for command in (["compare", "a", "b", "--results", ""], ["remove", "textbook", "--results", ""],
-                        ["merge", ""], ["board", "--out", ""], ["deploy", ""]):
+                        ["merge", ""], ["board", "--out", ""], ["deploy", ""], ["merge", "--results=", "a", "b"],
+                        ["show", "a", "b", "--gpu", ""], ["slurm", "--array", "2", "--", "--cache", ""]):
             with self.subTest(command):
                 self.assertIn("an empty value", self.assay(*command, expect=2))
 
